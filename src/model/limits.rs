@@ -1,0 +1,40 @@
+//! Every bound of the product that is not a setting, with what happens at it.
+
+/// Kafka's bound of a topic name. Longer: INVALID_TOPIC_EXCEPTION.
+pub const TOPIC_NAME_BYTES_MAX: usize = 249;
+
+/// O_DIRECT's unit: every file position, length and buffer address of a segment write is a multiple.
+pub const PAGE_BYTES: usize = 4096;
+
+/// The largest chunk: the unit in which the tail of a log is filled, written, cached and sent. A fuller tail
+/// goes on in the next chunk.
+pub const CHUNK_BYTES_MAX: usize = 512 * 1024;
+
+/// The smallest chunk; sizes between are powers of two.
+pub const CHUNK_BYTES_MIN: usize = 16 * 1024;
+
+/// How many writes one partition has in flight. At the limit the tail keeps filling chunks, and those writes merge.
+pub const WRITES_IN_FLIGHT_PER_PARTITION_MAX: usize = 4;
+
+/// Batches that are remembered per idempotent producer and partition (Kafka's number). An older repeat is refused with
+/// OUT_OF_ORDER_SEQUENCE_NUMBER, or DUPLICATE_SEQUENCE_NUMBER where it is surely old.
+pub const PRODUCER_BATCHES_REMEMBERED: usize = 5;
+
+/// The largest record batch header, which is also the whole of a batch's fixed part.
+pub const RECORD_BATCH_HEADER_BYTES: usize = 61;
+
+/// Messages waiting from one shard to another. At the limit the sender stops reading from its connections.
+pub const MESH_QUEUE_MESSAGES_MAX: usize = 1024;
+
+/// Requests of one connection that were dispatched and not yet answered. At the limit the connection is not read.
+pub const REQUESTS_IN_FLIGHT_PER_CONNECTION_MAX: usize = 128;
+
+/// Bytes of requests of one connection that were received and not yet answered. At the limit the connection is not read.
+/// One request may be larger (`socket.request.max.bytes`); it is then alone.
+pub const REQUEST_BYTES_IN_FLIGHT_PER_CONNECTION_MAX: usize = 32 * 1024 * 1024;
+
+/// The same over all connections of a shard.
+pub const REQUEST_BYTES_IN_FLIGHT_PER_SHARD_MAX: usize = 256 * 1024 * 1024;
+
+/// The most partitions one topic may have. More: INVALID_PARTITIONS.
+pub const PARTITIONS_PER_TOPIC_MAX: i32 = 100_000;

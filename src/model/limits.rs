@@ -38,3 +38,9 @@ pub const REQUEST_BYTES_IN_FLIGHT_PER_SHARD_MAX: usize = 256 * 1024 * 1024;
 
 /// The most partitions one topic may have. More: INVALID_PARTITIONS.
 pub const PARTITIONS_PER_TOPIC_MAX: i32 = 100_000;
+
+/// What one batch may inflate to where the broker must inflate it. More: MESSAGE_TOO_LARGE to a producer, an error in a tool.
+pub const INFLATED_BATCH_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// The buffer between a codec and who reads the records.
+pub const INFLATE_BUFFER_BYTES: usize = 16 * 1024;

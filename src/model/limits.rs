@@ -44,3 +44,7 @@ pub const INFLATED_BATCH_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// The buffer between a codec and who reads the records.
 pub const INFLATE_BUFFER_BYTES: usize = 16 * 1024;
+
+/// Structs, strings and unknown tagged fields in one request. Each takes more memory than bytes on the wire, so this bounds what a request costs
+/// beyond its own size. More: the connection is closed.
+pub const REQUEST_ELEMENTS_MAX: usize = 200_000;

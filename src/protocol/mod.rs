@@ -9,6 +9,7 @@ pub mod api_versions;
 pub mod fetch_response;
 pub mod frame;
 pub mod request;
+pub mod request_shapes;
 pub mod response;
 pub mod shape;
 pub mod varint;

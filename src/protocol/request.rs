@@ -58,9 +58,13 @@ impl Request {
         let (key, version) = (i16::from_be_bytes([k0, k1]), i16::from_be_bytes([v0, v1]));
         let correlation_id = i32::from_be_bytes(correlation_id);
         let api = served(key, version, correlation_id)?;
-        let client_id = read_client_id(&mut rest).ok_or(cut_short.clone())?;
+        let client_id = read_client_id(&mut rest).ok_or(cut_short)?;
         if api.key.request_header_version(version) >= 2 {
-            shape::skip_tagged_fields(&mut rest).ok_or(cut_short)?;
+            shape::skip_tagged_fields(&mut rest).map_err(|shape| RequestError::Shape {
+                key: api.key,
+                version,
+                shape,
+            })?;
         }
         shape::walk(api.key, version, rest).map_err(|shape| RequestError::Shape {
             key: api.key,

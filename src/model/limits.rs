@@ -38,3 +38,6 @@ pub const REQUEST_BYTES_IN_FLIGHT_PER_SHARD_MAX: usize = 256 * 1024 * 1024;
 
 /// The most partitions one topic may have. More: INVALID_PARTITIONS.
 pub const PARTITIONS_PER_TOPIC_MAX: i32 = 100_000;
+
+/// One more than the highest core number that the setting `cores` may name (the kernel's own bound of a CPU set).
+pub const CORES_MAX: usize = 1024;

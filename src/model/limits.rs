@@ -48,3 +48,5 @@ pub const INFLATE_BUFFER_BYTES: usize = 16 * 1024;
 /// Structs, strings and unknown tagged fields in one request. Each takes more memory than bytes on the wire, so this bounds what a request costs
 /// beyond its own size. More: the connection is closed.
 pub const REQUEST_ELEMENTS_MAX: usize = 200_000;
+/// One more than the highest core number that the setting `cores` may name (the kernel's own bound of a CPU set).
+pub const CORES_MAX: usize = 1024;

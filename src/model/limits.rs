@@ -42,3 +42,9 @@ pub const PARTITIONS_PER_TOPIC_MAX: i32 = 100_000;
 /// Idempotent producers that one partition remembers. At the limit the least recently written sixteenth is forgotten, as if
 /// `producer.id.expiration.ms` had passed: those may go on with any sequence, and a repeat of theirs is appended again.
 pub const PRODUCERS_PER_PARTITION_MAX: usize = 10_000;
+
+/// What one batch may inflate to where the broker must inflate it. More: MESSAGE_TOO_LARGE to a producer, an error in a tool.
+pub const INFLATED_BATCH_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// The buffer between a codec and who reads the records.
+pub const INFLATE_BUFFER_BYTES: usize = 16 * 1024;

@@ -39,6 +39,10 @@ pub const REQUEST_BYTES_IN_FLIGHT_PER_SHARD_MAX: usize = 256 * 1024 * 1024;
 /// The most partitions one topic may have. More: INVALID_PARTITIONS.
 pub const PARTITIONS_PER_TOPIC_MAX: i32 = 100_000;
 
+/// Idempotent producers that one partition remembers. At the limit the least recently written sixteenth is forgotten, as if
+/// `producer.id.expiration.ms` had passed: those may go on with any sequence, and a repeat of theirs is appended again.
+pub const PRODUCERS_PER_PARTITION_MAX: usize = 10_000;
+
 /// What one batch may inflate to where the broker must inflate it. More: MESSAGE_TOO_LARGE to a producer, an error in a tool.
 pub const INFLATED_BATCH_BYTES_MAX: usize = 64 * 1024 * 1024;
 

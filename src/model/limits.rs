@@ -38,3 +38,9 @@ pub const REQUEST_BYTES_IN_FLIGHT_PER_SHARD_MAX: usize = 256 * 1024 * 1024;
 
 /// The most partitions one topic may have. More: INVALID_PARTITIONS.
 pub const PARTITIONS_PER_TOPIC_MAX: i32 = 100_000;
+
+/// API keys from 0 up that are counted each on its own; higher and negative ones share the last slot.
+pub const API_KEYS_COUNTED_MAX: usize = 128;
+
+/// Error codes from -1 up that are counted each on its own; higher ones share the last slot.
+pub const ERROR_CODES_COUNTED_MAX: usize = 160;

@@ -44,3 +44,9 @@ pub const API_KEYS_COUNTED_MAX: usize = 128;
 
 /// Error codes from -1 up that are counted each on its own; higher ones share the last slot.
 pub const ERROR_CODES_COUNTED_MAX: usize = 160;
+
+/// Connections to the admin listener at a time. At the limit it accepts no more; further ones wait in the kernel's backlog.
+pub const ADMIN_CONNECTIONS_MAX: usize = 64;
+
+/// How long one connection to the admin listener may last, whatever it does. Then it is closed.
+pub const ADMIN_CONNECTION_LIFETIME_MS: u64 = 10_000;

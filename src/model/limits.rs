@@ -54,3 +54,14 @@ pub const INFLATE_BUFFER_BYTES: usize = 16 * 1024;
 pub const REQUEST_ELEMENTS_MAX: usize = 200_000;
 /// One more than the highest core number that the setting `cores` may name (the kernel's own bound of a CPU set).
 pub const CORES_MAX: usize = 1024;
+/// API keys from 0 up that are counted each on its own; higher and negative ones share the last slot.
+pub const API_KEYS_COUNTED_MAX: usize = 128;
+
+/// Error codes from -1 up that are counted each on its own; higher ones share the last slot.
+pub const ERROR_CODES_COUNTED_MAX: usize = 160;
+
+/// Connections to the admin listener at a time. At the limit it accepts no more; further ones wait in the kernel's backlog.
+pub const ADMIN_CONNECTIONS_MAX: usize = 64;
+
+/// How long one connection to the admin listener may last, whatever it does. Then it is closed.
+pub const ADMIN_CONNECTION_LIFETIME_MS: u64 = 10_000;

@@ -65,3 +65,38 @@ pub const ADMIN_CONNECTIONS_MAX: usize = 64;
 
 /// How long one connection to the admin listener may last, whatever it does. Then it is closed.
 pub const ADMIN_CONNECTION_LIFETIME_MS: u64 = 10_000;
+/// The first step of the space prepared ahead of a segment's end; further steps double.
+pub const PREPARE_STEP_BYTES_MIN: u64 = 64 * 1024;
+
+/// The largest step of the space prepared ahead.
+pub const PREPARE_STEP_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// The unit in which a segment is read from disk.
+pub const READ_BLOCK_BYTES: usize = 1024 * 1024;
+
+/// Blocks fetched ahead of a reader that goes on where it was.
+pub const READ_AHEAD_BLOCKS: u64 = 3;
+
+/// Memory of one shard for blocks read from disk; over it the oldest block is dropped.
+pub const READ_BLOCKS_BYTES_MAX_PER_SHARD: usize = 64 * 1024 * 1024;
+
+/// Partitions that one shard syncs at a time; a larger round goes on in groups of this size.
+pub const FDATASYNCS_IN_FLIGHT_PER_SHARD_MAX: usize = 64;
+
+/// Fetches waiting on one partition from which those that have ended are swept out. Waiters are bounded by the connections.
+pub const FETCH_WAITERS_SWEEP_COUNT: usize = 64;
+
+/// How often a shard looks after its partitions.
+pub const TICK_MS: u64 = 100;
+
+/// A partition that was not appended to for this long gives back its prepared space, chunks and open files.
+pub const IDLE_AFTER_MS: u64 = 10_000;
+
+/// Checkpoints that one shard starts in one tick; the others wait for the next.
+pub const CHECKPOINTS_PER_TICK_MAX: usize = 8;
+
+/// A partition is checkpointed once this many bytes were appended since the last time, so that recovery has little to read.
+pub const CHECKPOINT_AFTER_BYTES: u64 = 64 * 1024 * 1024;
+
+/// A partition is checkpointed this long after the first append that its last checkpoint does not cover.
+pub const CHECKPOINT_AFTER_MS: u64 = 5_000;

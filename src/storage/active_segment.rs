@@ -1,0 +1,95 @@
+//! The active segment: the one file of a log that grows.
+
+use std::path::PathBuf;
+
+use crate::model::{FilePosition, Offset, TimestampMs};
+use crate::record::header::RecordBatchHeader;
+use crate::storage::index_builder::IndexBuilder;
+use crate::storage::segment_name;
+use crate::storage::space::PreparedSpace;
+
+/// When a segment must end, from the topic's settings.
+#[derive(Clone, Copy, Debug)]
+pub struct RollRules {
+    pub segment_bytes: u64,
+    pub segment_ms: i64,
+    pub index_entries_max: usize,
+}
+
+pub struct ActiveSegment {
+    base_offset: Offset,
+    path: PathBuf,
+    size: FilePosition,
+    indexes: IndexBuilder,
+    max_timestamp: TimestampMs,
+    /// When the first batch was appended, by the wall clock; the age that `segment.ms` limits counts from it.
+    first_append_ms: Option<TimestampMs>,
+    pub space: PreparedSpace,
+}
+
+impl ActiveSegment {
+    /// Continues a segment that holds `size` bytes, or starts an empty one.
+    pub fn new(
+        directory: &std::path::Path,
+        base_offset: Offset,
+        size: FilePosition,
+        indexes: IndexBuilder,
+        max_timestamp: TimestampMs,
+        space: PreparedSpace,
+    ) -> Self {
+        Self {
+            base_offset,
+            path: directory.join(segment_name::log_file(base_offset)),
+            size,
+            indexes,
+            max_timestamp,
+            first_append_ms: None,
+            space,
+        }
+    }
+
+    pub fn base_offset(&self) -> Offset {
+        self.base_offset
+    }
+
+    pub fn path(&self) -> &std::path::Path {
+        &self.path
+    }
+
+    pub fn size(&self) -> FilePosition {
+        self.size
+    }
+
+    pub fn max_timestamp(&self) -> TimestampMs {
+        self.max_timestamp
+    }
+
+    pub fn indexes(&self) -> &IndexBuilder {
+        &self.indexes
+    }
+
+    /// Whether a batch of `batch_bytes` that ends at `last_offset` belongs in the next segment.
+    pub fn must_roll(&self, rules: RollRules, batch_bytes: u64, last_offset: Offset, now: TimestampMs) -> bool {
+        if self.size == FilePosition::ZERO {
+            return false;
+        }
+        let aged = self.first_append_ms.is_some_and(|first| now.0.saturating_sub(first.0) > rules.segment_ms);
+        self.size.0 + batch_bytes > rules.segment_bytes.min(i32::MAX as u64)
+            || aged
+            || last_offset.since(self.base_offset) > i64::from(i32::MAX)
+            || self.indexes.offset_index().len() >= rules.index_entries_max
+    }
+
+    /// Takes note of a batch that the appender has copied to this segment's end.
+    pub fn on_append(&mut self, header: &RecordBatchHeader, now: TimestampMs) {
+        let size_bytes = header.size_bytes() as u64;
+        self.indexes.on_batch(header, self.size);
+        self.size = self.size.plus(size_bytes);
+        self.max_timestamp = self.max_timestamp.max(header.max_timestamp);
+        self.first_append_ms.get_or_insert(now);
+    }
+
+    pub fn into_indexes(self) -> IndexBuilder {
+        self.indexes
+    }
+}

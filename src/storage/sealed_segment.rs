@@ -1,0 +1,81 @@
+//! A sealed segment: exact length, never written again. Its indexes are read when somebody looks something up in it.
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use crate::model::{FilePosition, Offset, TimestampMs};
+use crate::storage::index_file::{IndexFileError, SegmentIndexes};
+use crate::storage::segment_name;
+
+pub struct SealedSegment {
+    base_offset: Offset,
+    next_offset: Offset,
+    size: FilePosition,
+    max_timestamp: TimestampMs,
+    path: PathBuf,
+    indexes: RefCell<Option<Rc<SegmentIndexes>>>,
+}
+
+impl SealedSegment {
+    pub fn new(
+        directory: &Path,
+        base_offset: Offset,
+        next_offset: Offset,
+        size: FilePosition,
+        max_timestamp: TimestampMs,
+        indexes: Option<SegmentIndexes>,
+    ) -> Self {
+        Self {
+            base_offset,
+            next_offset,
+            size,
+            max_timestamp,
+            path: directory.join(segment_name::log_file(base_offset)),
+            indexes: RefCell::new(indexes.map(Rc::new)),
+        }
+    }
+
+    pub fn base_offset(&self) -> Offset {
+        self.base_offset
+    }
+
+    /// The offset behind its last record.
+    pub fn next_offset(&self) -> Offset {
+        self.next_offset
+    }
+
+    pub fn size(&self) -> FilePosition {
+        self.size
+    }
+
+    pub fn max_timestamp(&self) -> TimestampMs {
+        self.max_timestamp
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its indexes, if they are in memory.
+    pub fn indexes_in_memory(&self) -> Option<Rc<SegmentIndexes>> {
+        self.indexes.borrow().clone()
+    }
+
+    /// Its indexes, from memory or read from their files now.
+    pub async fn indexes(&self) -> Result<Rc<SegmentIndexes>, IndexFileError> {
+        if let Some(indexes) = &*self.indexes.borrow() {
+            return Ok(indexes.clone());
+        }
+        let (path, base_offset, size) = (self.path.clone(), self.base_offset, self.size);
+        let indexes = crate::io::blocking::run(move || SegmentIndexes::load(&path, base_offset, size)).await?;
+        let indexes = Rc::new(indexes);
+        *self.indexes.borrow_mut() = Some(indexes.clone());
+        Ok(indexes)
+    }
+
+    /// Lets go of indexes that are on disk too. A log that nobody reads holds none.
+    pub fn release_indexes(&self) {
+        *self.indexes.borrow_mut() = None;
+    }
+}

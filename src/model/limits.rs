@@ -100,3 +100,6 @@ pub const CHECKPOINT_AFTER_BYTES: u64 = 64 * 1024 * 1024;
 
 /// A partition is checkpointed this long after the first append that its last checkpoint does not cover.
 pub const CHECKPOINT_AFTER_MS: u64 = 5_000;
+
+/// Frames up to this size share a receive buffer, and one read takes as much; a larger frame is read into a buffer of its own.
+pub const SHARED_BUFFER_FRAME_BYTES_MAX: usize = 64 * 1024;

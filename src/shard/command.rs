@@ -122,6 +122,8 @@ pub enum OffsetAt {
     Latest,
     MaxTimestamp,
     Timestamp(TimestampMs),
+    /// Where nothing is, such as in tiered storage.
+    Nowhere,
 }
 
 #[derive(Clone, Copy, Debug)]

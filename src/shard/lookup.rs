@@ -40,6 +40,7 @@ impl Shard {
             };
             match item.at {
                 OffsetAt::Earliest => return at_offset(log.start()),
+                OffsetAt::Nowhere => return Ok(None),
                 OffsetAt::Latest => return at_offset(leader.high_watermark()),
                 OffsetAt::Timestamp(timestamp) => {
                     (log.plan_time_lookup(timestamp), timestamp, log.start(), leader.high_watermark())

@@ -27,7 +27,7 @@ pub(super) fn build(name: &str, core: Core) -> Result<LocalExecutor, ExecutorErr
         })?;
     // After the blocking threads were started: they would inherit the core and then block the shard with their work.
     if let Core::Pinned(core) = core
-        && !core_affinity::set_for_current(core_affinity::CoreId { id: core })
+        && !pin_this_thread(core)
     {
         return Err(ExecutorError::Pin {
             name: name.to_owned(),
@@ -35,6 +35,12 @@ pub(super) fn build(name: &str, core: Core) -> Result<LocalExecutor, ExecutorErr
         });
     }
     Ok(executor)
+}
+
+fn pin_this_thread(core: usize) -> bool {
+    // The crate panics at a number that no CPU set holds.
+    core < libc::CPU_SETSIZE as usize
+        && core_affinity::set_for_current(core_affinity::CoreId { id: core })
 }
 
 /// Runs `main` with queues and tick in place.

@@ -39,6 +39,52 @@ pub const REQUEST_BYTES_IN_FLIGHT_PER_SHARD_MAX: usize = 256 * 1024 * 1024;
 /// The most partitions one topic may have. More: INVALID_PARTITIONS.
 pub const PARTITIONS_PER_TOPIC_MAX: i32 = 100_000;
 
+/// Receive buffers come in powers of two from this size ...
+pub const RECV_BUF_BYTES_MIN: usize = 64 * 1024;
+
+/// ... up to this one. A larger request gets a buffer of exactly its size, which is not kept.
+pub const RECV_BUF_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// Buffers of one pool on their way home from other cores. One more is freed instead of kept.
+pub const POOL_RETURNS_MAX: usize = 1024;
+
+/// How often every executor wakes although it has nothing to do: the longest that glommio can sleep on a runnable task.
+pub const TICK_MS: u64 = 2;
+
+/// How often executors are looked after whose tick has stopped.
+pub const PULSE_MS: u64 = 20;
+
+/// The time slice after which a task that asks gives way, and the longest that a busy executor lets completions wait.
+pub const PREEMPT_AFTER_MS: u64 = 1;
+
+/// Entries of each io_uring submission queue. At the limit submissions wait for the next turn.
+pub const RING_DEPTH: usize = 256;
+
+/// Threads of one executor for calls that block. Calls beyond these queue.
+pub const BLOCKING_THREADS_PER_EXECUTOR: usize = 2;
+
+/// The stack of an executor's thread; only what is touched takes memory.
+pub const EXECUTOR_STACK_BYTES: usize = 8 * 1024 * 1024;
+
+/// Memory that each executor registers with its rings for disk reads. Reads beyond it use plain memory.
+pub const READ_MEMORY_BYTES_PER_EXECUTOR: usize = 8 * 1024 * 1024;
+
+/// Disk reads of one executor whose bytes are still held somewhere. Beyond it the bytes are copied out of the read buffer, so
+/// that the way home of these buffers can never overflow.
+pub const READ_BUFFERS_OUT_MAX: usize = 1024;
+
+/// Batches on one lane of the mesh. At the limit what was pushed stays with its sender and joins the next batch.
+pub const MESH_LANE_BATCHES_MAX: usize = 64;
+
+/// Messages that one member of the mesh has not taken from another, replies included: far above what a sender that respects
+/// `MESH_QUEUE_MESSAGES_MAX` can reach, so reaching it is a bug and ends the process.
+pub const MESH_MESSAGES_UNTAKEN_MAX: usize = 256 * 1024;
+
+/// Connections that one listener holds before they are accepted. Beyond it the kernel lets clients try again.
+pub const ACCEPT_BACKLOG: i32 = 1024;
+
+/// Silence on a connection after which the kernel asks whether the peer still lives.
+pub const TCP_KEEPALIVE_AFTER_S: u64 = 300;
 /// Idempotent producers that one partition remembers. At the limit the least recently written sixteenth is forgotten, as if
 /// `producer.id.expiration.ms` had passed: those may go on with any sequence, and a repeat of theirs is appended again.
 pub const PRODUCERS_PER_PARTITION_MAX: usize = 10_000;

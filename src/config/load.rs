@@ -4,7 +4,7 @@ use super::alter::check_broker_value;
 use super::broker::BrokerConfig;
 use super::error::ConfigError;
 use super::overrides::Overrides;
-use super::properties;
+use super::properties::parse_properties;
 
 impl BrokerConfig {
     /// What the command line says: a properties file, then `--set name=value` over it, then `--data` over both.
@@ -36,7 +36,7 @@ fn read_file(path: &Path, settings: &mut Overrides) -> Result<(), ConfigError> {
         path: path.into(),
         reason: error.to_string(),
     })?;
-    let entries = properties::parse(&text).map_err(|error| ConfigError::Syntax {
+    let entries = parse_properties(&text).map_err(|error| ConfigError::Syntax {
         path: path.into(),
         line: error.line,
         reason: error.reason,

@@ -81,9 +81,9 @@ fn unescape(raw: &str) -> Result<String, String> {
             Some('f') => text.push('\u{c}'),
             Some('u') => {
                 let digits: String = characters.by_ref().take(4).collect();
-                let code = u32::from_str_radix(&digits, 16)
-                    .ok()
-                    .filter(|_| digits.len() == 4);
+                let code = u32::from_str_radix(&digits, 16).ok().filter(|_| {
+                    digits.bytes().all(|digit| digit.is_ascii_hexdigit()) && digits.len() == 4
+                });
                 text.push(
                     code.and_then(char::from_u32)
                         .ok_or_else(|| format!("\\u{digits} is no character"))?,

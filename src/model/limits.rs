@@ -52,6 +52,7 @@ pub const INFLATE_BUFFER_BYTES: usize = 16 * 1024;
 /// Structs, strings and unknown tagged fields in one request. Each takes more memory than bytes on the wire, so this bounds what a request costs
 /// beyond its own size. More: the connection is closed.
 pub const REQUEST_ELEMENTS_MAX: usize = 200_000;
+
 /// One more than the highest core number that the setting `cores` may name (the kernel's own bound of a CPU set).
 pub const CORES_MAX: usize = 1024;
 
@@ -69,6 +70,7 @@ pub const METADATA_BATCH_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Space that the metadata log holds ready behind its end, so that topics can still be deleted on a full disk.
 pub const METADATA_RESERVE_BYTES: u64 = 1024 * 1024;
+
 /// API keys from 0 up that are counted each on its own; higher and negative ones share the last slot.
 pub const API_KEYS_COUNTED_MAX: usize = 128;
 

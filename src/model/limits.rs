@@ -98,8 +98,25 @@ pub const INFLATE_BUFFER_BYTES: usize = 16 * 1024;
 /// Structs, strings and unknown tagged fields in one request. Each takes more memory than bytes on the wire, so this bounds what a request costs
 /// beyond its own size. More: the connection is closed.
 pub const REQUEST_ELEMENTS_MAX: usize = 200_000;
+
 /// One more than the highest core number that the setting `cores` may name (the kernel's own bound of a CPU set).
 pub const CORES_MAX: usize = 1024;
+
+/// Partitions of one broker, over all topics. More: INVALID_PARTITIONS.
+pub const PARTITIONS_PER_BROKER_MAX: usize = 100_000;
+
+/// Producer ids that are set aside with one write of the metadata log (Kafka's number). A restart leaves the rest unused.
+pub const PRODUCER_ID_BLOCK_COUNT: i64 = 1000;
+
+/// The value of one setting, as written. Longer: INVALID_CONFIG.
+pub const SETTING_VALUE_BYTES_MAX: usize = 32 * 1024;
+
+/// One batch of metadata records, archived. A larger change is refused.
+pub const METADATA_BATCH_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Space that the metadata log holds ready behind its end, so that topics can still be deleted on a full disk.
+pub const METADATA_RESERVE_BYTES: u64 = 1024 * 1024;
+
 /// API keys from 0 up that are counted each on its own; higher and negative ones share the last slot.
 pub const API_KEYS_COUNTED_MAX: usize = 128;
 

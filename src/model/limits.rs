@@ -48,3 +48,6 @@ pub const INFLATED_BATCH_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// The buffer between a codec and who reads the records.
 pub const INFLATE_BUFFER_BYTES: usize = 16 * 1024;
+
+/// What recovery reads of a segment at a time; also all the memory that a scan takes.
+pub const SCAN_BUFFER_BYTES: usize = 1024 * 1024;

@@ -166,3 +166,5 @@ pub const CHECKPOINT_AFTER_MS: u64 = 5_000;
 
 /// Frames up to this size share a receive buffer, and one read takes as much; a larger frame is read into a buffer of its own.
 pub const SHARED_BUFFER_FRAME_BYTES_MAX: usize = 64 * 1024;
+/// What recovery reads of a segment at a time; also all the memory that a scan takes.
+pub const SCAN_BUFFER_BYTES: usize = 1024 * 1024;

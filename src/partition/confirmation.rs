@@ -11,7 +11,7 @@ use crate::model::Offset;
 /// ```
 #[derive(Debug)]
 pub struct Confirmation {
-    flush_messages: i64,
+    flush_messages: u64,
     confirmed: Offset,
 }
 
@@ -24,12 +24,12 @@ pub struct Confirmed {
 }
 
 impl Confirmation {
-    pub fn new(flush_messages: i64, confirmed: Offset) -> Self {
+    pub fn new(flush_messages: u64, confirmed: Offset) -> Self {
         assert!(flush_messages > 0, "flush.messages is at least 1");
         Self { flush_messages, confirmed }
     }
 
-    pub fn set_flush_messages(&mut self, flush_messages: i64) {
+    pub fn set_flush_messages(&mut self, flush_messages: u64) {
         assert!(flush_messages > 0, "flush.messages is at least 1");
         self.flush_messages = flush_messages;
     }
@@ -40,7 +40,8 @@ impl Confirmation {
 
     /// The log is written up to `written` and synced up to `synced`.
     pub fn advance(&mut self, written: Offset, synced: Offset) -> Confirmed {
-        let needs_sync = written.since(synced) >= self.flush_messages;
+        let unsynced_count = u64::try_from(written.since(synced)).expect("what is synced was written");
+        let needs_sync = unsynced_count >= self.flush_messages;
         let candidate = if needs_sync { synced } else { written };
         self.confirmed = self.confirmed.max(candidate);
         Confirmed { up_to: self.confirmed, needs_sync }
@@ -53,7 +54,7 @@ mod tests {
 
     #[test]
     fn without_flush_messages_a_completed_write_confirms() {
-        let mut confirmation = Confirmation::new(i64::MAX, Offset(0));
+        let mut confirmation = Confirmation::new(u64::MAX, Offset(0));
         assert_eq!(
             confirmation.advance(Offset(9), Offset(0)),
             Confirmed { up_to: Offset(9), needs_sync: false }

@@ -6,6 +6,7 @@ use crate::model::{LeaderEpoch, Offset, TimestampMs};
 use crate::partition::confirmation::Confirmation;
 use crate::partition::fetch_waiters::FetchWaiters;
 use crate::partition::pending_acks::PendingAcks;
+use crate::record::header::RecordBatchHeader;
 use crate::record::validate::{InvalidBatch, ValidBatch, ValidationRules, validate};
 use crate::storage::appender::{LogMark, WriteId};
 use crate::storage::log::{Admission, Log};
@@ -64,7 +65,7 @@ pub struct Progress<A, W> {
 
 impl<A, W> Leader<A, W> {
     /// Leads a log from `epoch` on. What recovery found is confirmed: it is written, and nothing else can claim its offsets.
-    pub fn new(epoch: LeaderEpoch, log: Log, producers: ProducerState, flush_messages: i64) -> Self {
+    pub fn new(epoch: LeaderEpoch, log: Log, producers: ProducerState, flush_messages: u64) -> Self {
         let confirmation = Confirmation::new(flush_messages, log.end().offset);
         Self { epoch, log, producers, confirmation, acks: PendingAcks::default(), waiters: FetchWaiters::default() }
     }
@@ -89,7 +90,7 @@ impl<A, W> Leader<A, W> {
         &mut self.producers
     }
 
-    pub fn set_flush_messages(&mut self, flush_messages: i64) {
+    pub fn set_flush_messages(&mut self, flush_messages: u64) {
         self.confirmation.set_flush_messages(flush_messages);
     }
 
@@ -200,6 +201,10 @@ impl CheckedBatch {
     pub fn check(records: Bytes, rules: &ValidationRules, now: TimestampMs) -> Result<Self, InvalidBatch> {
         let valid = validate(&records, rules, now)?;
         Ok(Self { valid, bytes: records })
+    }
+
+    pub fn header(&self) -> &RecordBatchHeader {
+        &self.valid.header
     }
 
     pub fn size_bytes(&self) -> usize {

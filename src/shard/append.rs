@@ -4,13 +4,15 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use crate::config::{self, TopicConfig};
 use crate::io::disk::DiskError;
-use crate::model::Offset;
 use crate::partition::leader::{CheckedBatch, Outcome};
+use crate::record::header;
+use crate::record::validate::ValidationRules;
 use crate::shard::call::ReplyTo;
 use crate::shard::command::{AppendDone, AppendItem, AppendReply, PartitionError};
 use crate::shard::hosted::{HostedPartition, ParkedBatch};
-use crate::shard::runtime::Shard;
+use crate::shard::runtime::{Cached, Shard};
 
 /// The batches of one command. It is answered once each of them is.
 struct AppendGroup {
@@ -59,7 +61,7 @@ impl Shard {
         if let Some(why) = self.log_dir().failure() {
             return self.answer_append(token.with(Err(PartitionError::LogDirOffline(why))));
         }
-        let rules = self.validation_rules(&partition.config.get());
+        let rules = validation_rules(&partition.config.get());
         let batch = match CheckedBatch::check(item.records, &rules, self.clock().now()) {
             Ok(batch) => batch,
             Err(invalid) => {
@@ -85,7 +87,7 @@ impl Shard {
     ) -> Result<(), ParkedBatch> {
         let monotonic = self.clock().monotonic();
         let mut leader = partition.leader.borrow_mut();
-        let cached_before = leader.log().tail_chunk_count();
+        let cached_before = Cached::of(&leader);
         let outcome = leader.append(&batch, self.clock().now(), monotonic.as_ns());
         let (answer, confirm_at) = match outcome {
             Outcome::NotNow(_) => return Err(ParkedBatch { batch, token }),
@@ -95,7 +97,7 @@ impl Shard {
                 (Ok(AppendDone { base_offset, log_append_time, log_start }), confirm_at)
             }
         };
-        let cached = leader.log().tail_chunk_count() - cached_before;
+        let cached = Cached::of(&leader).since(cached_before);
         let ready = leader.wait_for_ack(confirm_at, token.with(answer));
         drop(leader);
         self.note_cached(partition, cached);
@@ -146,7 +148,6 @@ impl Shard {
         let replies = replies.collect();
         let reply = group.reply.take().expect("a command is answered once");
         self.router().answer(reply, replies);
-        self.end_turn();
     }
 
     /// What a refusal for want of space says; a full disk is not a broken one.
@@ -157,9 +158,19 @@ impl Shard {
         self.log_dir().fail(&error);
         PartitionError::LogDirOffline(error.to_string().into())
     }
+}
 
-    /// The offset up to which readers of `partition` may see.
-    pub(super) fn high_watermark(partition: &HostedPartition) -> Offset {
-        partition.leader.borrow().high_watermark()
+/// What a topic asks of the batches that it takes.
+fn validation_rules(config: &TopicConfig) -> ValidationRules {
+    let limit_ms = |ms: u64| i64::try_from(ms).unwrap_or(i64::MAX);
+    ValidationRules {
+        batch_bytes_max: config.max_message_bytes,
+        timestamp_type: match config.message_timestamp_type {
+            config::TimestampType::CreateTime => header::TimestampType::CreateTime,
+            config::TimestampType::LogAppendTime => header::TimestampType::LogAppendTime,
+        },
+        timestamp_before_max_ms: limit_ms(config.message_timestamp_before_max_ms),
+        timestamp_after_max_ms: limit_ms(config.message_timestamp_after_max_ms),
+        is_compacted: config.cleanup_policy.compact,
     }
 }

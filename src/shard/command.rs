@@ -11,6 +11,7 @@ use crate::model::{LeaderEpoch, Offset, ProducerEpoch, ProducerId, Sequence, Tim
 use crate::record::validate::InvalidBatch;
 use crate::shard::call::{CallSlot, ReplyTo};
 use crate::partition::leader::ProducerRefusal;
+use crate::storage::file_error::FileError;
 use crate::storage::reader::ReadError;
 
 /// What travels over the mesh.
@@ -57,6 +58,8 @@ pub enum PartitionError {
     LogDirOffline(Arc<str>),
     #[error("{0}")]
     Read(Arc<ReadError>),
+    #[error("the checkpoint was not written: {0}")]
+    Checkpoint(Arc<FileError>),
     #[error("the broker is stopping")]
     Stopping,
 }

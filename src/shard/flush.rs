@@ -1,7 +1,7 @@
-//! The flush task: at the end of each turn it writes what was appended and sends what was answered.
+//! The flush task: at the end of each turn it starts the writes of what was appended.
 //!
-//! "Turn": what a core does between two looks at its ring. Batches appended within it are written together, messages for another
-//! core leave together with one wake-up.
+//! "Turn": the tasks of a core that were runnable when the first of them appended something. Batches appended within it are written
+//! together.
 
 use std::rc::Rc;
 
@@ -12,22 +12,19 @@ use crate::shard::append::AppendToken;
 use crate::shard::command::PartitionError;
 use crate::shard::hosted::HostedPartition;
 use crate::shard::read::DataWaiter;
-use crate::shard::runtime::Shard;
+use crate::shard::runtime::{Cached, Shard};
 use crate::storage::appender::TailWrite;
 use crate::storage::log::SegmentKey;
-use crate::storage::segment_name::{SegmentFileKind, SegmentName};
 
 impl Shard {
     /// Runs as long as the shard does.
     pub(super) async fn flush_turns(self: Rc<Self>) {
         loop {
-            let next_turn = self.turn().wait();
+            self.turn().wait().await;
             for partition in self.take_dirty() {
                 partition.flags.is_dirty.set(false);
                 self.start_writes(&partition);
             }
-            self.router().flush();
-            next_turn.await;
         }
     }
 
@@ -69,9 +66,9 @@ impl Shard {
             return None;
         }
         let mut leader = partition.leader.borrow_mut();
-        let cached_before = leader.log().tail_chunk_count();
+        let cached_before = Cached::of(&leader);
         let write = leader.log_mut().next_write();
-        let cached = leader.log().tail_chunk_count() - cached_before;
+        let cached = Cached::of(&leader).since(cached_before);
         drop(leader);
         self.note_cached(partition, cached);
         write
@@ -82,9 +79,8 @@ impl Shard {
         let file = match self.files().opened(key) {
             Some(file) => file,
             None => {
-                let name = SegmentName::new(write.segment, SegmentFileKind::Log).to_string();
-                let path = partition.leader.borrow().log().directory().join(name);
-                self.files().get(key, &path, OpenMode::ReadWrite).await?
+                let path = partition.leader.borrow().log().segment_path(write.segment);
+                self.files().get(key, &path, OpenMode::Existing).await?
             }
         };
         file.write(&write.chunk, write.position).await
@@ -104,7 +100,7 @@ impl Shard {
     }
 
     /// An I/O error: the directory goes offline, and whoever waits for this partition is refused.
-    pub(super) fn fail_partition(self: &Rc<Self>, partition: &Rc<HostedPartition>, error: &DiskError) {
+    pub(super) fn fail_partition(self: &Rc<Self>, partition: &Rc<HostedPartition>, error: &dyn std::fmt::Display) {
         if partition.flags.is_gone.get() {
             return;
         }

@@ -2,10 +2,12 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::path::PathBuf;
 
 use crate::config::TopicConfig;
 use crate::io::clock::Monotonic;
-use crate::model::{TopicName, TopicPartition};
+use crate::model::{Offset, TopicName, TopicPartition};
+use crate::storage::log::LogId;
 use crate::partition::leader::{CheckedBatch, Leader};
 use crate::shard::append::AppendToken;
 use crate::shard::read::DataWaiter;
@@ -29,8 +31,55 @@ pub struct HostedPartition {
     pub last_append: Cell<Monotonic>,
     /// When the oldest bytes that no fdatasync covers were written.
     pub unsynced_since: Cell<Option<Monotonic>>,
-    /// The log's end at the last checkpoint.
-    pub checkpointed: Cell<crate::model::Offset>,
+    pub checkpointed: Cell<Checkpointed>,
+    log_id: LogId,
+    directory: PathBuf,
+}
+
+/// The last checkpoint.
+#[derive(Clone, Copy, Debug)]
+pub struct Checkpointed {
+    pub offset: Offset,
+    pub at: Monotonic,
+    /// The log's size then, as far as it counts for how much a recovery would read.
+    pub size_bytes: u64,
+}
+
+impl HostedPartition {
+    pub fn new(
+        partition: TopicPartition,
+        topic: TopicName,
+        config: TopicConfig,
+        leader: HostedLeader,
+        checkpointed: Checkpointed,
+    ) -> Self {
+        Self {
+            partition,
+            topic,
+            config: Cell::new(config),
+            parked: RefCell::default(),
+            flags: Flags::default(),
+            last_append: Cell::new(checkpointed.at),
+            unsynced_since: Cell::new(None),
+            checkpointed: Cell::new(checkpointed),
+            log_id: leader.log().id(),
+            directory: leader.log().directory().to_owned(),
+            leader: RefCell::new(leader),
+        }
+    }
+
+    pub fn log_id(&self) -> LogId {
+        self.log_id
+    }
+
+    pub fn directory(&self) -> PathBuf {
+        self.directory.clone()
+    }
+
+    /// Whether a recovery now would have something to read.
+    pub fn is_behind(&self) -> bool {
+        self.leader.borrow().log().end().offset > self.checkpointed.get().offset
+    }
 }
 
 /// One flag for each task of which a partition has at most one.

@@ -1,7 +1,7 @@
 //! What a shard does beside its requests: seals segments, writes checkpoints, deletes what is due, frees memory.
 
-use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::io::disk::OpenMode;
@@ -9,9 +9,10 @@ use crate::io::{blocking, executor};
 use crate::model::Offset;
 use crate::model::limits::{CHECKPOINTS_PER_TICK_MAX, IDLE_AFTER_MS, TICK_MS};
 use crate::shard::command::PartitionError;
-use crate::shard::hosted::HostedPartition;
+use crate::shard::hosted::{Checkpointed, HostedPartition};
 use crate::shard::runtime::Shard;
-use crate::storage::log::ToSeal;
+use crate::storage::log::{SegmentKey, ToSeal};
+use crate::storage::partition_files;
 use crate::storage::snapshot::Snapshot;
 
 impl Shard {
@@ -28,7 +29,6 @@ impl Shard {
                 retention_due = now + Duration::from_millis(self.config().retention_check_interval_ms);
                 self.expire_everywhere();
             }
-            self.end_turn();
         }
     }
 
@@ -44,67 +44,77 @@ impl Shard {
 
     /// Cuts a full segment to its exact length, stores its indexes, and then a checkpoint that says so.
     async fn seal(self: &Rc<Self>, partition: &Rc<HostedPartition>, segment: ToSeal) {
-        let sealed = async {
-            let file = self.files().get(segment.key, &segment.path, OpenMode::ReadWrite).await?;
+        let cut = async {
+            let file = self.files().get(segment.key, &segment.path, OpenMode::Existing).await?;
             file.truncate(segment.size.0).await?;
             file.fdatasync().await
         };
-        if let Err(error) = sealed.await {
+        if let Err(error) = cut.await {
             return self.fail_partition(partition, &error);
         }
-        let (path, indexes) = (segment.path.clone(), segment.indexes.clone());
-        let directory = partition.directory();
-        let files = indexes.files();
-        let stored = blocking::run(move || files.write(&directory)).await;
+        // A checkpoint that began before the roll may be writing the same index files.
+        let turn = CheckpointTurn::wait(partition).await;
+        let (directory, index_tail) = (partition.directory(), segment.index_tail);
+        let stored = blocking::run(move || index_tail.write(&directory)).await;
+        drop(turn);
         if let Err(error) = stored {
-            tracing::warn!(segment = %path.display(), %error, "indexes not stored; the next start rebuilds them");
+            tracing::warn!(segment = %segment.path.display(), %error, "indexes were not stored; they are made anew when needed");
         }
-        self.checkpoint(partition).await.ok();
+        partition.leader.borrow_mut().log_mut().on_sealed();
+        drop(self.checkpoint(partition).await);
     }
 
     // ---- checkpoints
 
     /// Completes when a checkpoint of everything appended so far is on disk. One at a time for each partition.
     pub(super) async fn checkpoint(self: &Rc<Self>, partition: &Rc<HostedPartition>) -> Result<(), PartitionError> {
-        while partition.flags.is_checkpointing.replace(true) {
-            executor::sleep(Duration::from_millis(1)).await;
-        }
-        let result = self.checkpoint_now(partition).await;
-        partition.flags.is_checkpointing.set(false);
-        result
-    }
-
-    async fn checkpoint_now(self: &Rc<Self>, partition: &Rc<HostedPartition>) -> Result<(), PartitionError> {
-        let snapshot = {
+        let (turn, snapshot) = loop {
+            self.check_usable(partition)?;
+            let turn = CheckpointTurn::wait(partition).await;
             let leader = partition.leader.borrow();
-            Snapshot::take(partition.partition, leader.log(), leader.producers())
+            if leader.log().is_sealed_up() {
+                let before = partition.checkpointed.get().offset;
+                break (turn, Snapshot::take(partition.partition, leader.log(), leader.producers(), before));
+            }
+            drop(leader);
+            drop(turn);
+            executor::sleep(Duration::from_millis(1)).await;
         };
         while partition.leader.borrow().log().synced().offset < snapshot.offset() {
-            if let Some(why) = self.log_dir().failure() {
-                return Err(PartitionError::LogDirOffline(why));
-            }
-            if partition.flags.is_gone.get() {
-                return Err(PartitionError::Unknown(partition.partition));
-            }
+            self.check_usable(partition)?;
             self.request_sync(partition);
             executor::sleep(Duration::from_millis(1)).await;
         }
+        self.check_usable(partition)?;
+        let size_bytes = partition.leader.borrow().log().size_bytes();
+        let checkpointed = Checkpointed { offset: snapshot.offset(), at: self.clock().monotonic(), size_bytes };
+        let (segment, saved) = snapshot.saves();
+        let directory = partition.directory();
+        let written = blocking::run(move || snapshot.write(&directory)).await;
+        drop(turn);
+        match written {
+            Ok(()) => {
+                partition.leader.borrow_mut().log_mut().on_indexes_saved(segment, saved);
+                partition.checkpointed.set(checkpointed);
+                Ok(())
+            }
+            Err(_) if partition.flags.is_gone.get() => Err(PartitionError::Unknown(partition.partition)),
+            Err(error) => {
+                if !error.is_disk_full() {
+                    self.log_dir().fail(&error);
+                }
+                Err(PartitionError::Checkpoint(Arc::new(error)))
+            }
+        }
+    }
+
+    fn check_usable(&self, partition: &HostedPartition) -> Result<(), PartitionError> {
         if partition.flags.is_gone.get() {
             return Err(PartitionError::Unknown(partition.partition));
         }
-        let directory = partition.directory();
-        let offset = snapshot.offset();
-        match blocking::run(move || snapshot.write(&directory)).await {
-            Ok(()) => {
-                partition.checkpointed.set(offset);
-                Ok(())
-            }
-            Err(error) if error.is_disk_full() => Ok(()),
-            Err(_) if partition.flags.is_gone.get() => Err(PartitionError::Unknown(partition.partition)),
-            Err(error) => {
-                self.log_dir().fail(&error);
-                Err(PartitionError::LogDirOffline(error.to_string().into()))
-            }
+        match self.log_dir().failure() {
+            Some(why) => Err(PartitionError::LogDirOffline(why)),
+            None => Ok(()),
         }
     }
 
@@ -114,11 +124,9 @@ impl Shard {
         let mut checkpoints_left = CHECKPOINTS_PER_TICK_MAX;
         for partition in self.active_partitions() {
             let is_idle = now.since(partition.last_append.get()) >= Duration::from_millis(IDLE_AFTER_MS);
-            let appended = partition.leader.borrow().log().end().offset;
-            let is_behind = appended > partition.checkpointed.get();
+            let is_behind = partition.is_behind();
             if is_behind && checkpoints_left > 0 && !partition.flags.is_checkpointing.get() {
-                let is_due = is_idle || self.is_checkpoint_due(&partition);
-                if is_due {
+                if is_idle || self.is_checkpoint_due(&partition) {
                     checkpoints_left -= 1;
                     let (shard, partition) = (self.clone(), partition.clone());
                     executor::spawn_background(async move { drop(shard.checkpoint(&partition).await) }).detach();
@@ -143,7 +151,7 @@ impl Shard {
             let end = log.active().size();
             let (key, path) = (log.active_key(), log.active().path().to_owned());
             let gives_back = log.space().give_back(end);
-            let cached_bytes = log.tail_bytes();
+            let cached_bytes = log.tail().bytes();
             log.release_memory();
             self.note_uncached(cached_bytes);
             gives_back.then_some((key, path, end))
@@ -151,7 +159,7 @@ impl Shard {
         self.set_inactive(partition);
         if let Some((key, path, end)) = to_cut {
             partition.flags.is_preparing.set(true);
-            let cut = async { self.files().get(key, &path, OpenMode::ReadWrite).await?.truncate(end.0).await };
+            let cut = async { self.files().get(key, &path, OpenMode::Existing).await?.truncate(end.0).await };
             if let Err(error) = cut.await {
                 tracing::warn!(%error, "unused space was not given back");
             }
@@ -200,12 +208,15 @@ impl Shard {
                 return;
             }
             for segment in &bases {
-                shard.files().close(crate::storage::log::SegmentKey { log, segment: *segment });
+                shard.files().close(SegmentKey { log, segment: *segment });
             }
             tracing::info!(topic = %partition.topic, partition = %partition.partition.partition, segments = bases.len(), "deleted by retention");
             let directory = partition.directory();
-            if let Err(error) = blocking::run(move || crate::storage::retention::delete_segments(&directory, &bases)).await {
-                tracing::warn!(%error, "old segments were not deleted");
+            let deleted = blocking::run(move || {
+                bases.iter().try_for_each(|segment| partition_files::remove_segment(&directory, *segment))
+            });
+            if let Err(error) = deleted.await {
+                tracing::warn!(%error, "old segments were not deleted; the next start tries again");
             }
         })
         .detach();
@@ -219,8 +230,7 @@ impl Shard {
         let mut first_failure = Ok(());
         for partition in self.partitions() {
             self.refuse_parked(&partition, &PartitionError::Stopping);
-            let is_behind = partition.leader.borrow().log().end().offset > partition.checkpointed.get();
-            if is_behind && let Err(error) = self.checkpoint(&partition).await {
+            if partition.is_behind() && let Err(error) = self.checkpoint(&partition).await {
                 first_failure = first_failure.and(Err(format!("{}: {error}", partition.topic)));
                 continue;
             }
@@ -233,7 +243,20 @@ impl Shard {
     }
 }
 
-/// A partition's directory under the log directory.
-pub fn partition_directory(log_dir: &Path, topic: &crate::model::TopicName, partition: crate::model::PartitionIndex) -> PathBuf {
-    log_dir.join(format!("{topic}-{partition}"))
+/// The right to write a partition's checkpoint and index files; dropped when done.
+struct CheckpointTurn(Rc<HostedPartition>);
+
+impl CheckpointTurn {
+    async fn wait(partition: &Rc<HostedPartition>) -> Self {
+        while partition.flags.is_checkpointing.replace(true) {
+            executor::sleep(Duration::from_millis(1)).await;
+        }
+        Self(partition.clone())
+    }
+}
+
+impl Drop for CheckpointTurn {
+    fn drop(&mut self) {
+        self.0.flags.is_checkpointing.set(false);
+    }
 }

@@ -23,7 +23,6 @@ impl Shard {
                 replies.push(shard.list_offset(item).await);
             }
             shard.router().answer(reply, replies);
-            shard.end_turn();
         })
         .detach();
     }
@@ -114,7 +113,6 @@ impl Shard {
                 replies.push(shard.delete_before(partition, before).await);
             }
             shard.router().answer(reply, replies);
-            shard.end_turn();
         })
         .detach();
     }

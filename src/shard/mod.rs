@@ -14,6 +14,7 @@ pub mod hosted;
 pub mod housekeeping;
 pub mod log_dir;
 pub mod lookup;
+pub mod metadata;
 pub mod placement;
 pub mod prepare;
 pub mod read;

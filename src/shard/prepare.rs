@@ -8,8 +8,7 @@ use crate::model::FilePosition;
 use crate::model::limits::PREPARE_STEP_BYTES_MIN;
 use crate::shard::hosted::HostedPartition;
 use crate::shard::runtime::Shard;
-use crate::storage::log::SegmentKey;
-use crate::storage::segment_name::{SegmentFileKind, SegmentName};
+use crate::storage::log::{Admission, SegmentKey};
 
 /// What a partition needs before it can take what waits, or soon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +57,7 @@ impl Shard {
         let log = leader.log_mut();
         if let Some(first) = parked.front() {
             let batch_bytes = first.batch.size_bytes() as u64;
-            if log.must_roll(first.batch.header(), self.clock().now()) {
+            if log.admission(first.batch.header(), self.clock().now()) == Admission::AfterRoll {
                 return Some(Need::Segment { first_bytes: batch_bytes });
             }
             let end = log.active().size().plus(batch_bytes);
@@ -92,7 +91,7 @@ impl Shard {
         let (key, path, segment_bytes) = {
             let leader = partition.leader.borrow();
             let base_offset = leader.log().end().offset;
-            let path = leader.log().directory().join(SegmentName::new(base_offset, SegmentFileKind::Log).to_string());
+            let path = leader.log().segment_path(base_offset);
             (SegmentKey { log: leader.log().id(), segment: base_offset }, path, partition.config.get().segment_bytes)
         };
         // A segment that follows a full one is likely to fill as well.

@@ -47,14 +47,12 @@ impl Shard {
                         }
                     }
                     shard.router().answer(reply, progress.replies);
-                    shard.end_turn();
                 })
                 .detach();
                 return;
             }
         }
         self.router().answer(reply, progress.replies);
-        self.end_turn();
     }
 
     /// Answers from memory or with an error; hands back the plan if the disk is needed.
@@ -136,7 +134,6 @@ impl Shard {
     pub(super) fn tell_waiter(&self, waiter: DataWaiter) {
         if let Some(reply) = waiter.poll.take() {
             self.router().answer(reply, ());
-            self.end_turn();
         }
     }
 }

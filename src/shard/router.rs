@@ -35,20 +35,19 @@ impl Router {
         self.calls.open(self.me)
     }
 
-    /// Lays the message out for `target`; it leaves with the rest of this turn.
+    /// Lays the message out for `target`; it leaves at the end of this turn, with one wake-up for all of them.
     pub fn send(&self, target: ShardId, message: Message) {
         assert_ne!(target, self.me, "a core does not send to itself");
-        self.outbox.push(target, message);
+        self.outbox.push(target.index(), message);
     }
 
-    /// Sends what was laid out, with one wake-up per core.
-    pub fn flush(&self) {
-        self.outbox.flush();
-    }
-
-    /// Completes when every lane has room again: connections are not read while one is full.
+    /// Completes when every lane has room: connections are not read while one is full.
     pub async fn ready(&self) {
-        self.outbox.ready().await;
+        for shard in self.shards().filter(|shard| *shard != self.me) {
+            if self.outbox.is_full(shard.index()) {
+                self.outbox.ready(shard.index()).await;
+            }
+        }
     }
 
     pub fn answer<T>(&self, reply: ReplyTo<T>, value: T) {

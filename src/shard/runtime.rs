@@ -4,22 +4,22 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 
-use crate::config::{BrokerConfig, TopicConfig};
+use crate::config::BrokerConfig;
 use crate::io::chunk::ChunkPool;
-use crate::io::clock::{Clock, Monotonic};
-use crate::io::event::Event;
+use crate::io::clock::Clock;
+use crate::io::event::Signal;
 use crate::io::executor;
 use crate::metadata::MetadataImage;
 use crate::metrics::{Gauge, ShardMetrics};
 use crate::model::limits::{CHECKPOINT_AFTER_BYTES, CHECKPOINT_AFTER_MS, READ_BLOCKS_BYTES_MAX_PER_SHARD};
 use crate::model::TopicPartition;
-use crate::record::validate::ValidationRules;
 use crate::shard::call::{Call, ReplyTo};
 use crate::shard::command::{Command, Message};
-use crate::shard::hosted::HostedPartition;
+use crate::shard::hosted::{Checkpointed, HostedLeader, HostedPartition};
 use crate::shard::log_dir::LogDir;
 use crate::shard::router::Router;
 use crate::shard::sync::SyncGroup;
@@ -53,7 +53,7 @@ pub struct Shard {
     files: OpenFiles,
     ahead: ReadAhead,
     syncs: SyncGroup,
-    turn: Event,
+    turn: Signal,
     dirty: RefCell<Vec<Rc<HostedPartition>>>,
     active: RefCell<Vec<Rc<HostedPartition>>>,
     cache: RefCell<CacheOrder>,
@@ -83,7 +83,7 @@ impl Shard {
             ahead: ReadAhead::new(READ_BLOCKS_BYTES_MAX_PER_SHARD, files.clone()),
             files,
             syncs: SyncGroup::default(),
-            turn: Event::new(),
+            turn: Signal::new(),
             dirty: RefCell::default(),
             active: RefCell::default(),
             cache: RefCell::new(CacheOrder {
@@ -109,7 +109,6 @@ impl Shard {
             self.execute(command);
         } else {
             self.router.send(owner, Message::Command(command));
-            self.end_turn();
         }
         call
     }
@@ -146,7 +145,6 @@ impl Shard {
 
     pub(super) fn answer<T>(&self, reply: ReplyTo<T>, value: T) {
         self.router.answer(reply, value);
-        self.end_turn();
     }
 
     pub fn router(&self) -> &Router {
@@ -227,29 +225,25 @@ impl Shard {
         self.partitions.borrow_mut().remove(&id)
     }
 
-    pub(super) fn validation_rules(&self, topic: &TopicConfig) -> ValidationRules {
-        topic.validation_rules()
-    }
-
     // ---- turns
 
-    /// What ends a turn; see `flush`.
-    pub(super) fn turn(&self) -> &Event {
+    /// Raised when something waits for the end of the turn; see `flush`.
+    pub(super) fn turn(&self) -> &Signal {
         &self.turn
     }
 
-    /// Something was laid out for the end of this turn.
-    pub fn end_turn(&self) {
-        self.turn.notify();
-    }
-
     pub(super) fn mark_dirty(&self, partition: &Rc<HostedPartition>) {
-        if !partition.flags.is_active.replace(true) {
-            self.active.borrow_mut().push(partition.clone());
-        }
+        self.mark_active(partition);
         if !partition.flags.is_dirty.replace(true) {
             self.dirty.borrow_mut().push(partition.clone());
-            self.end_turn();
+            self.turn.raise();
+        }
+    }
+
+    /// Has the partition looked after until it is idle.
+    pub(super) fn mark_active(&self, partition: &Rc<HostedPartition>) {
+        if !partition.flags.is_active.replace(true) {
+            self.active.borrow_mut().push(partition.clone());
         }
     }
 
@@ -267,16 +261,16 @@ impl Shard {
     }
 
     pub(super) fn is_checkpoint_due(&self, partition: &HostedPartition) -> bool {
-        let appended_bytes = partition.leader.borrow().log().appended_bytes();
-        let since: Monotonic = partition.checkpointed_at.get();
-        appended_bytes - partition.checkpointed_bytes.get() >= CHECKPOINT_AFTER_BYTES
-            || self.clock.monotonic().since(since).as_millis() as u64 >= CHECKPOINT_AFTER_MS
+        let Checkpointed { at, size_bytes, .. } = partition.checkpointed.get();
+        let appended_bytes = partition.leader.borrow().log().size_bytes().saturating_sub(size_bytes);
+        appended_bytes >= CHECKPOINT_AFTER_BYTES
+            || self.clock.monotonic().since(at) >= Duration::from_millis(CHECKPOINT_AFTER_MS)
     }
 
     // ---- memory
 
     /// `count` more chunks of `partition` are cached; frees the oldest ones of the shard if that is too much.
-    pub(super) fn note_cached(&self, partition: &Rc<HostedPartition>, chunks: &Cached) {
+    pub(super) fn note_cached(&self, partition: &Rc<HostedPartition>, chunks: Cached) {
         if chunks.count == 0 {
             return;
         }
@@ -306,9 +300,20 @@ impl Shard {
     }
 }
 
-/// Chunks that one step of a log has added to its cache.
-#[derive(Clone, Copy, Debug, Default)]
+/// What a log has cached, or what one step has added to it.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Cached {
-    pub count: usize,
-    pub bytes: usize,
+    count: usize,
+    bytes: usize,
+}
+
+impl Cached {
+    pub fn of(leader: &HostedLeader) -> Self {
+        let tail = leader.log().tail();
+        Self { count: tail.chunk_count(), bytes: tail.bytes() }
+    }
+
+    pub fn since(self, before: Self) -> Self {
+        Self { count: self.count - before.count, bytes: self.bytes - before.bytes }
+    }
 }

@@ -8,11 +8,20 @@ use futures_lite::StreamExt;
 use futures_lite::stream;
 
 use crate::io::disk::{DiskError, OpenMode};
-use crate::io::{blocking, directory, executor};
+use crate::io::{blocking, dir, executor};
 use crate::model::limits::FDATASYNCS_IN_FLIGHT_PER_SHARD_MAX;
 use crate::shard::hosted::HostedPartition;
 use crate::shard::runtime::Shard;
 use crate::storage::log::SegmentKey;
+
+/// What ended a sync; either way nobody knows what is on disk.
+#[derive(Debug, thiserror::Error)]
+enum SyncError {
+    #[error(transparent)]
+    File(#[from] DiskError),
+    #[error(transparent)]
+    Directory(#[from] dir::DirError),
+}
 
 #[derive(Default)]
 pub struct SyncGroup {
@@ -97,13 +106,13 @@ impl Shard {
         &self,
         partition: &HostedPartition,
         files: &[(SegmentKey, std::path::PathBuf)],
-    ) -> Result<(), DiskError> {
+    ) -> Result<(), SyncError> {
         if partition.flags.has_new_files.replace(false) {
-            let path = partition.leader.borrow().log().directory().to_owned();
-            blocking::run(move || directory::sync(&path)).await?;
+            let path = partition.directory();
+            blocking::run(move || dir::sync_dir(&path)).await?;
         }
         for (key, path) in files {
-            self.files().get(*key, path, OpenMode::ReadWrite).await?.fdatasync().await?;
+            self.files().get(*key, path, OpenMode::Existing).await?.fdatasync().await?;
         }
         Ok(())
     }

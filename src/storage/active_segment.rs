@@ -4,15 +4,16 @@ use std::path::PathBuf;
 
 use crate::model::{FilePosition, Offset, TimestampMs};
 use crate::record::header::RecordBatchHeader;
-use crate::storage::index_builder::IndexBuilder;
-use crate::storage::segment_name;
+use crate::storage::index_builder::{IndexBuilder, IndexLengths};
+use crate::storage::segment_name::{SegmentFileKind, SegmentFileName};
 use crate::storage::space::PreparedSpace;
 
 /// When a segment must end, from the topic's settings.
 #[derive(Clone, Copy, Debug)]
 pub struct RollRules {
     pub segment_bytes: u64,
-    pub segment_ms: i64,
+    pub segment_ms: u64,
+    /// `segment.index.bytes`, in entries.
     pub index_entries_max: usize,
 }
 
@@ -21,7 +22,8 @@ pub struct ActiveSegment {
     path: PathBuf,
     size: FilePosition,
     indexes: IndexBuilder,
-    max_timestamp: TimestampMs,
+    /// How much of the indexes their files hold.
+    saved: IndexLengths,
     /// When the first batch was appended, by the wall clock; the age that `segment.ms` limits counts from it.
     first_append_ms: Option<TimestampMs>,
     pub space: PreparedSpace,
@@ -34,15 +36,15 @@ impl ActiveSegment {
         base_offset: Offset,
         size: FilePosition,
         indexes: IndexBuilder,
-        max_timestamp: TimestampMs,
+        saved: IndexLengths,
         space: PreparedSpace,
     ) -> Self {
         Self {
             base_offset,
-            path: directory.join(segment_name::log_file(base_offset)),
+            path: directory.join(SegmentFileName::new(base_offset, SegmentFileKind::Log).to_string()),
             size,
             indexes,
-            max_timestamp,
+            saved,
             first_append_ms: None,
             space,
         }
@@ -61,7 +63,15 @@ impl ActiveSegment {
     }
 
     pub fn max_timestamp(&self) -> TimestampMs {
-        self.max_timestamp
+        self.indexes.latest().map_or(TimestampMs::NONE, |latest| latest.timestamp)
+    }
+
+    pub fn saved(&self) -> IndexLengths {
+        self.saved
+    }
+
+    pub fn set_saved(&mut self, saved: IndexLengths) {
+        self.saved = saved;
     }
 
     pub fn indexes(&self) -> &IndexBuilder {
@@ -73,19 +83,18 @@ impl ActiveSegment {
         if self.size == FilePosition::ZERO {
             return false;
         }
-        let aged = self.first_append_ms.is_some_and(|first| now.0.saturating_sub(first.0) > rules.segment_ms);
+        let aged = self.first_append_ms.is_some_and(|first| now.0.saturating_sub(first.0) > rules.segment_ms.min(i64::MAX as u64) as i64);
         self.size.0 + batch_bytes > rules.segment_bytes.min(i32::MAX as u64)
             || aged
             || last_offset.since(self.base_offset) > i64::from(i32::MAX)
-            || self.indexes.offset_index().len() >= rules.index_entries_max
+            || self.indexes.offsets().len() >= rules.index_entries_max
     }
 
     /// Takes note of a batch that the appender has copied to this segment's end.
     pub fn on_append(&mut self, header: &RecordBatchHeader, now: TimestampMs) {
         let size_bytes = header.size_bytes() as u64;
-        self.indexes.on_batch(header, self.size);
+        self.indexes.on_batch(header.last_offset(), header.max_timestamp, self.size);
         self.size = self.size.plus(size_bytes);
-        self.max_timestamp = self.max_timestamp.max(header.max_timestamp);
         self.first_append_ms.get_or_insert(now);
     }
 

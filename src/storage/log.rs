@@ -20,10 +20,12 @@ use crate::storage::active_segment::{ActiveSegment, RollRules};
 use crate::storage::appender::{Appender, LogMark, TailWrite, WriteId};
 use crate::storage::batch_selection::{Selection, Wanted, select};
 use crate::storage::byte_run::ByteRun;
-use crate::storage::index_builder::IndexBuilder;
-use crate::storage::index_file::SegmentIndexes;
+use crate::storage::index_builder::{IndexBuilder, IndexLengths};
+use crate::storage::index_files::IndexTail;
 use crate::storage::leader_epochs::LeaderEpochs;
-use crate::storage::recovery::Recovered;
+use crate::storage::recovery::{ActiveSegmentInfo, Recovered, SealedSegmentInfo};
+use crate::storage::segment_indexes::{SegmentIndexes, floor_by_time};
+use crate::storage::segment_name::{SegmentFileKind, SegmentFileName};
 use crate::storage::sealed_segment::SealedSegment;
 use crate::storage::space::PreparedSpace;
 use crate::storage::tail_cache::TailCache;
@@ -43,7 +45,7 @@ pub struct SegmentKey {
 #[derive(Clone, Copy, Debug)]
 pub struct LogSettings {
     pub roll: RollRules,
-    pub index_interval_bytes: usize,
+    pub index_interval_bytes: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,8 +103,19 @@ pub struct ToSeal {
     pub key: SegmentKey,
     pub path: PathBuf,
     pub size: FilePosition,
-    pub segment: Rc<SealedSegment>,
-    pub indexes: Rc<SegmentIndexes>,
+    /// What of its indexes is not yet in their files.
+    pub index_tail: IndexTail,
+}
+
+/// What recovery found that a log is made of.
+pub struct FoundLog {
+    pub start: Offset,
+    pub end: Offset,
+    pub sealed: Vec<SealedSegmentInfo>,
+    pub active: ActiveSegmentInfo,
+    pub epochs: LeaderEpochs,
+    /// The bytes from the start of the last page up to the log's end.
+    pub tail_page: Box<[u8]>,
 }
 
 pub struct Log {
@@ -113,6 +126,8 @@ pub struct Log {
     sealed: VecDeque<Rc<SealedSegment>>,
     /// Rolled away from, with writes not yet complete; oldest first.
     sealing: VecDeque<ToSeal>,
+    /// Handed out to be sealed and not yet done.
+    being_sealed_count: usize,
     active: ActiveSegment,
     appender: Appender,
     tail: TailCache,
@@ -121,43 +136,35 @@ pub struct Log {
 }
 
 impl Log {
-    /// Takes over what recovery found. `tail_page` is the start of the last page, up to the log's end.
-    pub fn open(
-        id: LogId,
-        directory: PathBuf,
-        settings: LogSettings,
-        pool: ChunkPool,
-        recovered: Recovered,
-    ) -> Self {
-        let sealed = recovered.sealed.into_iter().map(|segment| {
+    /// Takes over what recovery found.
+    pub fn open(id: LogId, directory: PathBuf, settings: LogSettings, pool: ChunkPool, found: FoundLog) -> Self {
+        let sealed = found.sealed.into_iter().map(|segment| {
             Rc::new(SealedSegment::new(
                 &directory,
                 segment.base_offset,
-                segment.next_offset,
-                segment.size,
-                segment.max_timestamp,
+                segment.end_offset,
+                FilePosition(segment.size_bytes),
+                segment.latest.map_or(TimestampMs::NONE, |latest| latest.timestamp),
+                settings.index_interval_bytes,
                 None,
             ))
         });
-        let active = recovered.active;
-        let end = LogMark { segment: active.base_offset, position: active.size, offset: recovered.end_offset };
+        let sealed = sealed.collect();
+        let active = found.active;
+        let size = FilePosition(active.size_bytes);
+        let end = LogMark { segment: active.base_offset, position: size, offset: found.end };
+        let space = PreparedSpace::new(settings.roll.segment_bytes, size);
         Self {
             id,
             settings,
-            start: recovered.start_offset,
-            sealed: sealed.collect(),
+            start: found.start,
+            sealed,
             sealing: VecDeque::new(),
-            active: ActiveSegment::new(
-                &directory,
-                active.base_offset,
-                active.size,
-                active.indexes,
-                active.max_timestamp,
-                PreparedSpace::new(settings.roll.segment_bytes, active.size),
-            ),
-            appender: Appender::new(pool, end, recovered.tail_page),
+            being_sealed_count: 0,
+            active: ActiveSegment::new(&directory, active.base_offset, size, active.indexes, active.saved, space),
+            appender: Appender::new(pool, end, found.tail_page),
             tail: TailCache::default(),
-            epochs: recovered.epochs,
+            epochs: found.epochs,
             synced: end,
             directory,
         }
@@ -206,8 +213,13 @@ impl Log {
         self.key(self.active.base_offset())
     }
 
-    pub fn tail_bytes(&self) -> usize {
-        self.tail.bytes()
+    /// What of the log is in memory.
+    pub fn tail(&self) -> &TailCache {
+        &self.tail
+    }
+
+    pub fn segment_path(&self, base_offset: Offset) -> PathBuf {
+        self.directory.join(SegmentFileName::new(base_offset, SegmentFileKind::Log).to_string())
     }
 
     pub fn is_all_written(&self) -> bool {
@@ -266,32 +278,27 @@ impl Log {
     pub fn roll(&mut self, prepared: FilePosition) {
         let base_offset = self.end().offset;
         assert!(base_offset > self.active.base_offset(), "an empty segment is not rolled");
-        let mut space = PreparedSpace::new(self.settings.roll.segment_bytes, FilePosition::ZERO);
-        if prepared > FilePosition::ZERO {
-            space = PreparedSpace::new(self.settings.roll.segment_bytes, prepared);
-        }
-        let next = ActiveSegment::new(
-            &self.directory,
-            base_offset,
-            FilePosition::ZERO,
-            IndexBuilder::new(base_offset, self.settings.index_interval_bytes),
-            TimestampMs::NONE,
-            space,
-        );
+        let space = PreparedSpace::new(self.settings.roll.segment_bytes, prepared);
+        let indexes = IndexBuilder::new(base_offset, self.settings.index_interval_bytes);
+        let saved = IndexLengths::default();
+        let next = ActiveSegment::new(&self.directory, base_offset, FilePosition::ZERO, indexes, saved, space);
         let full = std::mem::replace(&mut self.active, next);
         let key = self.key(full.base_offset());
         let (path, size, max_timestamp) = (full.path().to_owned(), full.size(), full.max_timestamp());
-        let indexes = Rc::new(full.into_indexes().finish());
-        let segment = Rc::new(SealedSegment::new(
+        let saved = full.saved();
+        let mut indexes = full.into_indexes();
+        indexes.seal();
+        let index_tail = IndexTail::of(&indexes, saved);
+        self.sealed.push_back(Rc::new(SealedSegment::new(
             &self.directory,
             key.segment,
             base_offset,
             size,
             max_timestamp,
-            Some(SegmentIndexes::clone(&indexes)),
-        ));
-        self.sealed.push_back(segment.clone());
-        self.sealing.push_back(ToSeal { key, path, size, segment, indexes });
+            self.settings.index_interval_bytes,
+            Some(SegmentIndexes::from(indexes)),
+        )));
+        self.sealing.push_back(ToSeal { key, path, size, index_tail });
         let tail = &mut self.tail;
         self.appender.start_segment(|frozen| tail.push(frozen));
     }
@@ -316,7 +323,25 @@ impl Log {
     pub fn take_to_seal(&mut self) -> Vec<ToSeal> {
         let written = self.written().segment;
         let done = self.sealing.iter().take_while(|segment| segment.key.segment < written).count();
+        self.being_sealed_count += done;
         self.sealing.drain(..done).collect()
+    }
+
+    /// A segment from `take_to_seal` has its exact length and its indexes.
+    pub fn on_sealed(&mut self) {
+        self.being_sealed_count -= 1;
+    }
+
+    /// Whether every segment but the active one has its exact length and its indexes on disk.
+    pub fn is_sealed_up(&self) -> bool {
+        self.sealing.is_empty() && self.being_sealed_count == 0
+    }
+
+    /// The active segment's index files now hold this much, if `segment` is still the active one.
+    pub fn on_indexes_saved(&mut self, segment: Offset, saved: IndexLengths) {
+        if self.active.base_offset() == segment {
+            self.active.set_saved(saved);
+        }
     }
 
     /// The files that an fdatasync must cover so that everything up to `written` is synced, and that mark.
@@ -350,13 +375,13 @@ impl Log {
         let SegmentView { key, path, floor, readable_end } = view;
         let at = match &floor {
             Floor::At(at) => Some(*at),
-            Floor::InIndexOf(segment) => segment.indexes_in_memory().map(|it| it.offsets.lookup(wanted.offset)),
+            Floor::InIndexOf(segment) => segment.indexes_in_memory().map(|it| it.floor(wanted.offset)),
         };
         if at.is_some_and(|at| at >= readable_end) {
             return ReadPlan::Nothing;
         }
         if let Some(mut start) = at {
-            let mut end = start.plus((wanted.max_bytes + self.settings.index_interval_bytes) as u64);
+            let mut end = start.plus((wanted.max_bytes) as u64 + self.settings.index_interval_bytes);
             while let Some(run) = self.tail.read(key.segment, start, end.min(readable_end)) {
                 match select(&run, wanted, readable_end, false) {
                     Selection::Batches { start, end } => return ReadPlan::Memory(run.cut(start, end)),
@@ -385,11 +410,11 @@ impl Log {
             .collect();
         if self.active.max_timestamp() >= timestamp {
             let indexes = self.active.indexes();
-            let offset = indexes.time_index().lookup(timestamp);
+            let offset = floor_by_time(indexes.times(), timestamp);
             views.push(SegmentView {
                 key: self.active_key(),
                 path: self.active.path().to_owned(),
-                floor: Floor::At(indexes.offset_index().lookup(offset)),
+                floor: Floor::At(indexes.offsets().lookup(offset).position),
                 readable_end: self.readable_end(self.active.base_offset(), self.active.size()),
             });
         }
@@ -405,6 +430,11 @@ impl Log {
     /// Frees the oldest cached chunk; returns how many bytes that was.
     pub fn drop_oldest_cached(&mut self) -> usize {
         self.tail.drop_oldest()
+    }
+
+    /// Lets go of everything cached; the disk has it, or the log is being deleted.
+    pub fn drop_cache(&mut self) {
+        self.tail.clear();
     }
 
     /// For a log that nobody has written to for a while: lets go of its chunks and of indexes that are on disk.
@@ -428,17 +458,25 @@ impl Log {
     }
 
     /// How many of the oldest segments are due by retention: as long as the log without them is still larger than
-    /// `retention_bytes`, or their newest record is older than `retention_ms`. -1 switches a rule off. Segments wholly below the log
-    /// start offset are always due.
-    pub fn due_segments(&self, retention_bytes: i64, retention_ms: i64, below: Offset, now: TimestampMs) -> usize {
-        let mut size_bytes = self.size_bytes() as i64;
+    /// `retention_bytes`, or their newest record is older than `retention_ms`. Segments wholly below the log start offset are always
+    /// due.
+    pub fn due_segments(
+        &self,
+        retention_bytes: Option<u64>,
+        retention_ms: Option<u64>,
+        below: Offset,
+        now: TimestampMs,
+    ) -> usize {
+        let mut size_bytes = self.size_bytes();
+        let sealed_up_to = self.sealing.front().map_or(self.active.base_offset(), |it| it.key.segment);
         let due = self.sealed.iter().take_while(|segment| {
-            let too_old = retention_ms >= 0
-                && segment.max_timestamp() != TimestampMs::NONE
-                && now.0.saturating_sub(segment.max_timestamp().0) > retention_ms;
-            size_bytes -= segment.size().0 as i64;
-            let too_large = retention_bytes >= 0 && size_bytes >= retention_bytes;
-            segment.next_offset() <= below && (too_old || too_large || segment.next_offset() <= self.start)
+            let age_ms = now.0.saturating_sub(segment.max_timestamp().0);
+            let too_old = segment.max_timestamp() != TimestampMs::NONE
+                && retention_ms.is_some_and(|limit| u64::try_from(age_ms).is_ok_and(|age| age > limit));
+            size_bytes -= segment.size().0;
+            let too_large = retention_bytes.is_some_and(|limit| size_bytes >= limit);
+            let is_settled = segment.next_offset() <= below && segment.base_offset() < sealed_up_to && self.being_sealed_count == 0;
+            is_settled && (too_old || too_large || segment.next_offset() <= self.start)
         });
         due.count()
     }
@@ -475,7 +513,7 @@ impl Log {
             return Some(SegmentView {
                 key: self.active_key(),
                 path: self.active.path().to_owned(),
-                floor: Floor::At(self.active.indexes().offset_index().lookup(offset)),
+                floor: Floor::At(self.active.indexes().offsets().lookup(offset).position),
                 readable_end: self.readable_end(self.active.base_offset(), self.active.size()),
             });
         }

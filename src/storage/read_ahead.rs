@@ -62,7 +62,7 @@ impl ReadAhead {
         readable_end: FilePosition,
     ) -> Result<ByteRun, DiskError> {
         assert!(start < end && end <= readable_end, "{start}..{end} is not readable up to {readable_end}");
-        let file = self.files.get(segment, path, OpenMode::ReadWrite).await?;
+        let file = self.files.get(segment, path, OpenMode::Existing).await?;
         let first = start.0 / READ_BLOCK_BYTES as u64;
         let last = (end.0 - 1) / READ_BLOCK_BYTES as u64;
         let is_sequential = self.holds(BlockKey { segment, number: first })

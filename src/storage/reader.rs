@@ -1,13 +1,13 @@
 //! Reads batches that are on disk: finds the batch by the sparse index, then hops from header to header.
 
-use crate::model::limits::READ_BLOCK_BYTES;
+use crate::model::limits::{INFLATED_BATCH_BYTES_MAX, READ_BLOCK_BYTES};
 use crate::model::{FilePosition, Offset, TimestampMs};
 use crate::record::header::RecordBatchHeader;
-use crate::record::records::{RecordError, Records};
+use crate::record::records::{RecordReader, RecordsError};
 use crate::io::disk::DiskError;
 use crate::storage::batch_selection::{Selection, Wanted, select};
 use crate::storage::byte_run::ByteRun;
-use crate::storage::index_file::IndexFileError;
+use crate::storage::file_error::FileError;
 use crate::storage::log::{Floor, SegmentRead, SegmentView};
 use crate::storage::read_ahead::ReadAhead;
 
@@ -16,11 +16,11 @@ pub enum ReadError {
     #[error(transparent)]
     Disk(#[from] DiskError),
     #[error(transparent)]
-    Index(#[from] IndexFileError),
+    Index(#[from] FileError),
     #[error("{path}: the batch at position {position} is damaged", path = path.display())]
     Corrupt { path: std::path::PathBuf, position: FilePosition },
     #[error("{path}: the records of the batch at offset {base_offset} cannot be read: {reason}", path = path.display())]
-    Records { path: std::path::PathBuf, base_offset: Offset, reason: RecordError },
+    Records { path: std::path::PathBuf, base_offset: Offset, reason: RecordsError },
 }
 
 /// A record found by its time.
@@ -61,7 +61,7 @@ pub async fn find_by_time(
     for view in views {
         let mut next = match &view.floor {
             Floor::At(_) => from,
-            Floor::InIndexOf(segment) => segment.indexes().await?.times.lookup(timestamp).max(from),
+            Floor::InIndexOf(segment) => segment.indexes().await?.floor_by_time(timestamp).max(from),
         };
         let mut floor = view.floor;
         loop {
@@ -77,7 +77,7 @@ pub async fn find_by_time(
             while let Ok(header) = RecordBatchHeader::parse(rest) {
                 let (batch, behind) = rest.split_at(header.size_bytes());
                 if header.max_timestamp >= timestamp
-                    && let Some(found) = first_record_at(batch, &header, timestamp, from)
+                    && let Some(found) = first_record_at(batch, timestamp, from)
                         .map_err(|reason| ReadError::Records { path: path.clone(), base_offset: header.base_offset, reason })?
                 {
                     return Ok((found.offset < below).then_some(found));
@@ -93,12 +93,11 @@ pub async fn find_by_time(
 
 fn first_record_at(
     batch: &[u8],
-    header: &RecordBatchHeader,
     timestamp: TimestampMs,
     from: Offset,
-) -> Result<Option<TimestampedOffset>, RecordError> {
-    for record in Records::of(batch, header)? {
-        let record = record?;
+) -> Result<Option<TimestampedOffset>, RecordsError> {
+    let mut records = RecordReader::new(batch, INFLATED_BATCH_BYTES_MAX)?;
+    while let Some(record) = records.next_record()? {
         if record.timestamp >= timestamp && record.offset >= from {
             return Ok(Some(TimestampedOffset { timestamp: record.timestamp, offset: record.offset }));
         }
@@ -106,9 +105,9 @@ fn first_record_at(
     Ok(None)
 }
 
-async fn floor_of(floor: &Floor, offset: Offset) -> Result<FilePosition, IndexFileError> {
+async fn floor_of(floor: &Floor, offset: Offset) -> Result<FilePosition, FileError> {
     match floor {
         Floor::At(position) => Ok(*position),
-        Floor::InIndexOf(segment) => Ok(segment.indexes().await?.offsets.lookup(offset)),
+        Floor::InIndexOf(segment) => Ok(segment.indexes().await?.floor(offset)),
     }
 }

@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use crate::model::{FilePosition, Offset, TimestampMs};
-use crate::storage::index_file::{IndexFileError, SegmentIndexes};
-use crate::storage::segment_name;
+use crate::storage::file_error::FileError;
+use crate::storage::offset_index::SegmentEnd;
+use crate::storage::segment_indexes::SegmentIndexes;
+use crate::storage::segment_name::{SegmentFileKind, SegmentFileName};
 
 pub struct SealedSegment {
     base_offset: Offset,
@@ -14,6 +16,7 @@ pub struct SealedSegment {
     size: FilePosition,
     max_timestamp: TimestampMs,
     path: PathBuf,
+    index_interval_bytes: u64,
     indexes: RefCell<Option<Rc<SegmentIndexes>>>,
 }
 
@@ -24,6 +27,7 @@ impl SealedSegment {
         next_offset: Offset,
         size: FilePosition,
         max_timestamp: TimestampMs,
+        index_interval_bytes: u64,
         indexes: Option<SegmentIndexes>,
     ) -> Self {
         Self {
@@ -31,7 +35,8 @@ impl SealedSegment {
             next_offset,
             size,
             max_timestamp,
-            path: directory.join(segment_name::log_file(base_offset)),
+            index_interval_bytes,
+            path: directory.join(SegmentFileName::new(base_offset, SegmentFileKind::Log).to_string()),
             indexes: RefCell::new(indexes.map(Rc::new)),
         }
     }
@@ -63,12 +68,15 @@ impl SealedSegment {
     }
 
     /// Its indexes, from memory or read from their files now.
-    pub async fn indexes(&self) -> Result<Rc<SegmentIndexes>, IndexFileError> {
+    pub async fn indexes(&self) -> Result<Rc<SegmentIndexes>, FileError> {
         if let Some(indexes) = &*self.indexes.borrow() {
             return Ok(indexes.clone());
         }
-        let (path, base_offset, size) = (self.path.clone(), self.base_offset, self.size);
-        let indexes = crate::io::blocking::run(move || SegmentIndexes::load(&path, base_offset, size)).await?;
+        let directory = self.path.parent().expect("a segment lies in a directory").to_owned();
+        let (base_offset, interval_bytes) = (self.base_offset, self.index_interval_bytes);
+        let end = SegmentEnd { offset: self.next_offset, position: self.size };
+        let load = move || SegmentIndexes::load(&directory, base_offset, end, interval_bytes);
+        let indexes = crate::io::blocking::run(load).await?;
         let indexes = Rc::new(indexes);
         *self.indexes.borrow_mut() = Some(indexes.clone());
         Ok(indexes)

@@ -17,8 +17,12 @@ pub struct TailCache {
 
 impl TailCache {
     pub fn push(&mut self, frozen: FrozenChunk) {
-        self.bytes += frozen.chunk.padded_len();
+        self.bytes += frozen.chunk.capacity();
         self.chunks.push_back(frozen);
+    }
+
+    pub fn chunk_count(&self) -> usize {
+        self.chunks.len()
     }
 
     /// Memory held, in bytes.
@@ -29,8 +33,8 @@ impl TailCache {
     /// Lets go of the oldest chunk; of a chunk that is still being written, the write keeps its own hold.
     pub fn drop_oldest(&mut self) -> usize {
         let Some(oldest) = self.chunks.pop_front() else { return 0 };
-        self.bytes -= oldest.chunk.padded_len();
-        oldest.chunk.padded_len()
+        self.bytes -= oldest.chunk.capacity();
+        oldest.chunk.capacity()
     }
 
     pub fn clear(&mut self) {

@@ -163,3 +163,93 @@ fn io_error(
         source,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open_as(data: &Path, node: i32) -> Result<ClusterId, DataDirectoryError> {
+        open(data, NodeId(node), 1 << 20).map(|(_, image)| image.cluster_id())
+    }
+
+    #[test]
+    fn a_new_directory_becomes_a_cluster_of_its_own_and_stays_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let data = directory.path().join("not/there/yet");
+        let cluster = open_as(&data, 1).unwrap();
+        assert_eq!(open_as(&data, 1).unwrap(), cluster);
+        let text = fs::read_to_string(data.join(META_PROPERTIES)).unwrap();
+        assert_eq!(
+            text,
+            format!("version=1\ncluster.id={cluster}\nnode.id=1\n")
+        );
+    }
+
+    #[test]
+    fn data_without_metadata_is_never_an_empty_broker() {
+        let directory = tempfile::tempdir().unwrap();
+        let data = directory.path();
+        open_as(data, 1).unwrap();
+        fs::remove_dir_all(data.join(METADATA_DIRECTORY)).unwrap();
+        let refused = |evidence: &str| match open_as(data, 1) {
+            Err(DataDirectoryError::MetadataMissing {
+                path,
+                evidence: found,
+            }) => {
+                assert_eq!(path, data.join(METADATA_DIRECTORY));
+                assert_eq!(found, data.join(evidence));
+            }
+            other => panic!("{other:?}"),
+        };
+        refused(META_PROPERTIES);
+        fs::remove_file(data.join(META_PROPERTIES)).unwrap();
+        fs::create_dir(data.join("a.topic-17")).unwrap();
+        refused("a.topic-17");
+        fs::remove_dir(data.join("a.topic-17")).unwrap();
+        fs::create_dir(data.join("lost+found")).unwrap();
+        assert!(open_as(data, 1).is_ok(), "what is not ours does not matter");
+    }
+
+    #[test]
+    fn a_first_start_that_crashed_is_finished() {
+        let directory = tempfile::tempdir().unwrap();
+        let data = directory.path();
+        fs::create_dir(data.join("__metadata.new")).unwrap();
+        fs::write(data.join("__metadata.new/metadata.log"), "half").unwrap();
+        let cluster = open_as(data, 1).unwrap();
+        fs::remove_file(data.join(META_PROPERTIES)).unwrap();
+        assert_eq!(open_as(data, 1).unwrap(), cluster);
+        assert!(data.join(META_PROPERTIES).exists());
+    }
+
+    #[test]
+    fn a_directory_belongs_to_one_node_of_one_cluster() {
+        let directory = tempfile::tempdir().unwrap();
+        let data = directory.path();
+        open_as(data, 1).unwrap();
+        assert!(matches!(
+            open_as(data, 2),
+            Err(DataDirectoryError::OtherNode { .. })
+        ));
+        let other = format!("cluster.id={}\nnode.id=1\n", ClusterId::random());
+        fs::write(data.join(META_PROPERTIES), other).unwrap();
+        assert!(matches!(
+            open_as(data, 1),
+            Err(DataDirectoryError::OtherCluster { .. })
+        ));
+        fs::write(data.join(META_PROPERTIES), "node.id=1\n").unwrap();
+        let error = open_as(data, 1).unwrap_err().to_string();
+        assert!(
+            error.ends_with("meta.properties: cluster.id is missing"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_directory_that_cannot_be_made_is_named() {
+        let error = open_as(Path::new("/proc/nothing/here"), 1)
+            .unwrap_err()
+            .to_string();
+        assert!(error.starts_with("/proc/nothing/here"), "{error}");
+    }
+}

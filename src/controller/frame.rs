@@ -81,7 +81,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Frame, FrameDefect> {
 
 /// Where behind `bytes`' start a whole, valid frame with a number of at least `sequence_min` begins, if one does.
 pub(super) fn find_behind(bytes: &[u8], sequence_min: u64) -> Option<usize> {
-    (1..bytes.len().saturating_sub(HEADER_BYTES)).find(|&position| {
+    (1..(bytes.len() + 1).saturating_sub(HEADER_BYTES)).find(|&position| {
         let candidate = &bytes[position..];
         // The number is compared first: nearly every position fails there, before a checksum is computed.
         (sequence_min..sequence_min.saturating_add(u64::from(u16::MAX)))
@@ -129,4 +129,71 @@ fn u64_at(bytes: &[u8], position: usize) -> u64 {
             .try_into()
             .expect("eight bytes"),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn encoded(sequence: u64) -> Vec<u8> {
+        encode(
+            sequence,
+            &[MetadataRecord::ClusterFormed { cluster_id: 5 }],
+            METADATA_BATCH_BYTES_MAX,
+        )
+        .unwrap()
+    }
+
+    #[test]
+    fn a_frame_reads_back_with_bytes_behind_it() {
+        let mut bytes = encoded(9);
+        let size_bytes = bytes.len();
+        bytes.extend_from_slice(b"behind");
+        let frame = decode(&bytes).unwrap();
+        assert_eq!((frame.sequence, frame.size_bytes), (9, size_bytes));
+        assert_eq!(
+            frame.records,
+            [MetadataRecord::ClusterFormed { cluster_id: 5 }]
+        );
+    }
+
+    #[test]
+    fn every_flipped_bit_and_every_cut_is_found() {
+        let bytes = encoded(9);
+        for bit in 0..bytes.len() * 8 {
+            let mut flipped = bytes.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert!(decode(&flipped).is_err(), "bit {bit}");
+        }
+        for end in 0..bytes.len() {
+            assert!(
+                matches!(decode(&bytes[..end]), Err(FrameDefect::Short { .. })),
+                "cut at {end}"
+            );
+        }
+        assert!(decode(&[0; 4096]).is_err(), "zeros are no frame");
+    }
+
+    #[test]
+    fn a_whole_frame_is_found_behind_damage() {
+        let mut bytes = vec![0xaa; 33];
+        bytes.extend_from_slice(&encoded(9));
+        assert_eq!(find_behind(&bytes, 9), Some(33));
+        assert_eq!(
+            find_behind(&bytes, 10),
+            None,
+            "an older frame was overtaken"
+        );
+        assert_eq!(find_behind(&bytes[..bytes.len() - 1], 9), None);
+        assert_eq!(find_behind(&[], 1), None);
+    }
+
+    #[test]
+    fn a_change_has_a_bounded_size() {
+        let records = [MetadataRecord::ClusterFormed { cluster_id: 5 }];
+        assert!(matches!(
+            encode(1, &records, 10),
+            Err(EncodeError::TooLarge(_))
+        ));
+    }
 }

@@ -240,6 +240,12 @@ impl MetadataLog {
     fn path(&self) -> PathBuf {
         self.directory.join(LOG)
     }
+
+    /// As after a failed sync.
+    #[cfg(test)]
+    pub(super) fn take_offline(&mut self) {
+        self.offline = true;
+    }
 }
 
 struct Replayed {
@@ -410,3 +416,6 @@ fn io_error(
         source,
     }
 }
+
+#[cfg(test)]
+mod tests;

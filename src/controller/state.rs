@@ -241,3 +241,6 @@ fn with_online(config: &BrokerConfig, image: &MetadataImage) -> Result<BrokerCon
 fn stored<T, E: From<NotStored>>(committed: &Result<(), NotStored>, value: T) -> Result<T, E> {
     committed.clone().map(|()| value).map_err(E::from)
 }
+
+#[cfg(test)]
+mod tests;

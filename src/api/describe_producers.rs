@@ -10,7 +10,8 @@ use crate::api::context::ApiContext;
 use crate::api::owners::Questions;
 use crate::api::reply::{PendingReply, Reply, RequestId};
 use crate::model::PartitionIndex;
-use crate::shard::command::{ActiveProducer, Command};
+use crate::shard::command::Command;
+use crate::storage::producer_state::ActiveProducer;
 
 pub fn dispatch(context: &ApiContext, id: RequestId, request: DescribeProducersRequest) -> PendingReply {
     let mut questions = Questions::default();
@@ -48,7 +49,7 @@ pub fn dispatch(context: &ApiContext, id: RequestId, request: DescribeProducersR
 /// No transaction is ever open here, so its start offset is -1, as is the epoch of its coordinator.
 fn producer_state(producer: &ActiveProducer) -> ProducerState {
     ProducerState::default()
-        .with_producer_id(producer.id.0.into())
+        .with_producer_id(producer.producer_id.0.into())
         .with_producer_epoch(producer.epoch.0.into())
         .with_last_sequence(producer.last_sequence.0)
         .with_last_timestamp(producer.last_timestamp.0)

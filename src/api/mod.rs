@@ -8,6 +8,7 @@
 
 pub mod api_versions;
 pub mod context;
+pub mod controller_client;
 pub mod delete_records;
 pub mod describe_log_dirs;
 pub mod describe_producers;
@@ -16,5 +17,6 @@ pub mod error_code;
 pub mod fetch;
 pub mod list_offsets;
 pub mod offset_for_leader_epoch;
+pub mod owners;
 pub mod produce;
 pub mod reply;

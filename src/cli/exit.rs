@@ -1,7 +1,7 @@
 use std::io;
 use std::process::ExitCode;
 
-use crate::broker::StartError;
+use crate::broker::{StartError, StopError};
 use crate::config::ConfigError;
 
 /// How a command ended that did what it was asked. The codes are documented in `corelog --help`.
@@ -32,6 +32,8 @@ pub(super) enum CliError {
     Signals(#[source] io::Error),
     #[error(transparent)]
     Start(#[from] StartError),
+    #[error(transparent)]
+    Stop(#[from] StopError),
     #[error("the result cannot be written to stdout: {0}")]
     Output(#[source] io::Error),
 }
@@ -40,7 +42,7 @@ impl CliError {
     pub(super) fn exit_code(&self) -> ExitCode {
         match self {
             Self::Config(_) => ExitCode::from(2),
-            Self::Preflight(..) | Self::Signals(_) | Self::Start(_) | Self::Output(_) => {
+            Self::Preflight(..) | Self::Signals(_) | Self::Start(_) | Self::Stop(_) | Self::Output(_) => {
                 ExitCode::FAILURE
             }
         }

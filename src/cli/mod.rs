@@ -10,6 +10,7 @@ mod exit;
 mod list_settings;
 mod logging;
 pub mod preflight;
+mod recovery_bar;
 mod run_broker;
 mod signals;
 

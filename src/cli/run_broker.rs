@@ -3,6 +3,7 @@ use std::sync::Arc;
 use super::args::BrokerArguments;
 use super::exit::{CliError, Outcome};
 use super::preflight::{self, Status};
+use super::recovery_bar::RecoveryBar;
 use super::{logging, signals};
 use crate::broker::Broker;
 use crate::config::BrokerConfig;
@@ -16,10 +17,10 @@ pub(super) fn run(arguments: BrokerArguments) -> Result<Outcome, CliError> {
     )?;
     logging::start(config.log_format);
     check_machine(&config)?;
-    let broker = Arc::new(Broker::start(config)?);
+    let broker = Arc::new(Broker::start(config, &RecoveryBar::default())?);
     let asked = broker.clone();
     signals::on_stop_signal(move || asked.stop()).map_err(CliError::Signals)?;
-    broker.wait();
+    broker.wait()?;
     Ok(Outcome::Done)
 }
 

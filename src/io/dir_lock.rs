@@ -33,8 +33,9 @@ fn owner(pid: Option<u32>) -> String {
 #[derive(Debug)]
 pub struct DirLock {
     /// The lock belongs to this open file.
-    _file: File,
+    file: File,
     directory: PathBuf,
+    owner_was_killed: bool,
 }
 
 impl DirLock {
@@ -69,14 +70,30 @@ impl DirLock {
             }
             Err(error) => return Err(failed(error.into())),
         }
+        // A clean stop leaves the file empty.
+        let owner_was_killed = file.metadata().map_err(failed)?.len() > 0;
         file.set_len(0)
             .and_then(|()| file.rewind())
             .map_err(failed)?;
         writeln!(file, "{}", process::id()).map_err(failed)?;
         Ok(Self {
-            _file: file,
+            file,
             directory: directory.to_owned(),
+            owner_was_killed,
         })
+    }
+
+    /// Whether the last owner ended without `release_clean`: what it was writing may still be on its way to the disk, since the kernel
+    /// finishes a dead process's I/O after its locks are gone.
+    pub fn owner_was_killed(&self) -> bool {
+        self.owner_was_killed
+    }
+
+    /// Gives the directory up after a clean stop.
+    pub fn release_clean(self) {
+        if let Err(error) = self.file.set_len(0) {
+            tracing::warn!(directory = %self.directory.display(), %error, "the next start will take this stop for a crash");
+        }
     }
 
     pub fn directory(&self) -> &Path {

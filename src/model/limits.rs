@@ -150,7 +150,7 @@ pub const FDATASYNCS_IN_FLIGHT_PER_SHARD_MAX: usize = 64;
 pub const FETCH_WAITERS_SWEEP_COUNT: usize = 64;
 
 /// How often a shard looks after its partitions.
-pub const TICK_MS: u64 = 100;
+pub const HOUSEKEEPING_MS: u64 = 100;
 
 /// A partition that was not appended to for this long gives back its prepared space, chunks and open files.
 pub const IDLE_AFTER_MS: u64 = 10_000;
@@ -168,3 +168,30 @@ pub const CHECKPOINT_AFTER_MS: u64 = 5_000;
 pub const SHARED_BUFFER_FRAME_BYTES_MAX: usize = 64 * 1024;
 /// What recovery reads of a segment at a time; also all the memory that a scan takes.
 pub const SCAN_BUFFER_BYTES: usize = 1024 * 1024;
+
+/// Commands waiting for the controller. At the limit a client's request waits at its own core.
+pub const CONTROLLER_COMMANDS_MAX: usize = 256;
+
+/// Messages from threads that run no executor, waiting for a shard. At the limit the thread waits.
+pub const FOREIGN_MESSAGES_MAX: usize = 1024;
+
+/// How long the controller waits for the shards to follow a change before it answers all the same, with a line in the log.
+pub const FOLLOW_METADATA_MS: u64 = 60_000;
+
+/// How long a stopping broker keeps connections open for answers to leave.
+pub const DRAIN_MS: u64 = 2_000;
+
+/// How long a start waits if the last owner of the data directory was killed: its last writes may still be on their way to the disk.
+pub const KILLED_OWNER_WAIT_MS: u64 = 200;
+
+/// The share of the process's descriptors that segment files may use, in percent; the rest is for connections and small files.
+pub const OPEN_FILES_PERCENT_MAX: u64 = 60;
+
+/// Receive buffers that one shard keeps for reuse.
+pub const RECV_POOL_BYTES_PER_SHARD: usize = 64 * 1024 * 1024;
+
+/// How often connections are looked over for those that take too long.
+pub const SWEEP_MS: u64 = 250;
+
+/// At most one line in this time tells of connections that were closed for what they sent.
+pub const REJECTION_LOG_INTERVAL_MS: u64 = 1_000;

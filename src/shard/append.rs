@@ -144,8 +144,8 @@ impl Shard {
     }
 
     fn finish_group(&self, group: &AppendGroup) {
-        let replies = group.replies.borrow_mut().drain(..).map(|reply| reply.expect("every batch was answered"));
-        let replies = replies.collect();
+        let replies = std::mem::take(&mut *group.replies.borrow_mut());
+        let replies = replies.into_iter().map(|reply| reply.expect("every batch was answered")).collect();
         let reply = group.reply.take().expect("a command is answered once");
         self.router().answer(reply, replies);
     }

@@ -13,6 +13,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
+use crossbeam::channel::{Receiver, Sender};
 use slab::Slab;
 
 use crate::model::ShardId;
@@ -26,18 +27,36 @@ type Cell<T> = Arc<Mutex<Option<T>>>;
 /// Where an answer goes. It must be used: a call whose `ReplyTo` is dropped is never answered.
 #[must_use]
 #[derive(Debug)]
-pub struct ReplyTo<T> {
-    cell: Cell<T>,
-    origin: ShardId,
-    slot: CallSlot,
+pub struct ReplyTo<T>(Target<T>);
+
+#[derive(Debug)]
+enum Target<T> {
+    Core { cell: Cell<T>, origin: ShardId, slot: CallSlot },
+    /// A thread that runs no executor, and blocks until it has its answer.
+    Thread(Sender<T>),
 }
 
 impl<T> ReplyTo<T> {
-    /// Fills the cell; the caller's core must then be told that `slot` can go on.
-    pub fn fill(self, value: T) -> (ShardId, CallSlot) {
-        let before = self.cell.lock().expect("no holder of the lock panics").replace(value);
-        assert!(before.is_none(), "a call was answered twice");
-        (self.origin, self.slot)
+    /// The answer goes to a thread that waits at the other end of the channel.
+    pub fn thread() -> (Self, Receiver<T>) {
+        let (sender, receiver) = crossbeam::channel::bounded(1);
+        (Self(Target::Thread(sender)), receiver)
+    }
+
+    /// Gives the answer. If it is for a core, that core must then be told that `slot` can go on.
+    pub fn fill(self, value: T) -> Option<(ShardId, CallSlot)> {
+        match self.0 {
+            Target::Core { cell, origin, slot } => {
+                let before = cell.lock().expect("no holder of the lock panics").replace(value);
+                assert!(before.is_none(), "a call was answered twice");
+                Some((origin, slot))
+            }
+            Target::Thread(sender) => {
+                // A thread that has given up waiting wants no answer.
+                let _ = sender.send(value);
+                None
+            }
+        }
     }
 }
 
@@ -53,7 +72,7 @@ impl CallTable {
         let index = self.wakers.borrow_mut().insert(None);
         let slot = CallSlot(u32::try_from(index).expect("calls in flight are bounded"));
         let call = Call { cell: cell.clone(), slot, table: self.clone() };
-        (ReplyTo { cell, origin, slot }, call)
+        (ReplyTo(Target::Core { cell, origin, slot }), call)
     }
 
     /// Lets the call of `slot` look at its cell. A slot that was given up, or is another call's by now, is woken for nothing.
@@ -102,7 +121,7 @@ mod tests {
         let (reply, call) = table.open::<u32>(ShardId(0));
         let mut call = Box::pin(call);
         assert_eq!(block_on(poll_once(&mut call)), None);
-        let (origin, slot) = std::thread::spawn(move || reply.fill(7)).join().unwrap();
+        let (origin, slot) = std::thread::spawn(move || reply.fill(7)).join().unwrap().unwrap();
         assert_eq!(origin, ShardId(0));
         table.wake(slot);
         assert_eq!(block_on(call), 7);
@@ -113,7 +132,7 @@ mod tests {
         let table = CallTable::default();
         let (reply, call) = table.open::<u32>(ShardId(0));
         drop(call);
-        let (_, slot) = reply.fill(1);
+        let (_, slot) = reply.fill(1).unwrap();
         table.wake(slot);
         let (_reply, _call) = table.open::<u32>(ShardId(0));
         assert_eq!(table.wakers.borrow().len(), 1);

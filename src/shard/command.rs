@@ -7,7 +7,8 @@ use smallvec::SmallVec;
 
 use crate::io::disk::DiskError;
 use crate::metadata::{MetadataDelta, MetadataImage};
-use crate::model::{LeaderEpoch, Offset, ProducerEpoch, ProducerId, Sequence, TimestampMs, TopicPartition};
+use crate::model::{LeaderEpoch, Offset, TimestampMs, TopicPartition};
+use crate::storage::producer_state::ActiveProducer;
 use crate::record::validate::InvalidBatch;
 use crate::shard::call::{CallSlot, ReplyTo};
 use crate::partition::leader::ProducerRefusal;
@@ -20,6 +21,8 @@ pub enum Message {
     Command(Command),
     /// The call in this slot has its answer.
     Wake(CallSlot),
+    /// The shard has stopped; its executor may end.
+    End,
 }
 
 #[derive(Debug)]
@@ -162,15 +165,6 @@ pub type DeleteRecordsReply = Result<Offset, PartitionError>;
 pub struct LogSize {
     pub partition: TopicPartition,
     pub size_bytes: u64,
-}
-
-/// A producer that has written to a partition and not expired.
-#[derive(Clone, Copy, Debug)]
-pub struct ActiveProducer {
-    pub id: ProducerId,
-    pub epoch: ProducerEpoch,
-    pub last_sequence: Sequence,
-    pub last_timestamp: TimestampMs,
 }
 
 pub type ProducersReply = Result<Vec<ActiveProducer>, PartitionError>;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::io::disk::OpenMode;
 use crate::io::{blocking, executor};
 use crate::model::Offset;
-use crate::model::limits::{CHECKPOINTS_PER_TICK_MAX, IDLE_AFTER_MS, TICK_MS};
+use crate::model::limits::{CHECKPOINTS_PER_TICK_MAX, HOUSEKEEPING_MS, IDLE_AFTER_MS};
 use crate::shard::command::PartitionError;
 use crate::shard::hosted::{Checkpointed, HostedPartition};
 use crate::shard::runtime::Shard;
@@ -16,11 +16,11 @@ use crate::storage::partition_files;
 use crate::storage::snapshot::Snapshot;
 
 impl Shard {
-    /// Runs as long as the shard does: a tick every `TICK_MS`.
+    /// Runs as long as the shard does: a tick every `HOUSEKEEPING_MS`.
     pub(super) async fn keep_house(self: Rc<Self>) {
         let mut retention_due = self.clock().monotonic();
         loop {
-            executor::sleep(Duration::from_millis(TICK_MS)).await;
+            executor::sleep(Duration::from_millis(HOUSEKEEPING_MS)).await;
             self.sync_what_is_due();
             self.publish_gauges();
             self.look_after_active().await;

@@ -51,11 +51,10 @@ impl Router {
     }
 
     pub fn answer<T>(&self, reply: ReplyTo<T>, value: T) {
-        let (origin, slot) = reply.fill(value);
-        if origin == self.me {
-            self.wake(slot);
-        } else {
-            self.send(origin, Message::Wake(slot));
+        match reply.fill(value) {
+            Some((origin, slot)) if origin == self.me => self.wake(slot),
+            Some((origin, slot)) => self.send(origin, Message::Wake(slot)),
+            None => {}
         }
     }
 

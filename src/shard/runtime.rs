@@ -58,6 +58,7 @@ pub struct Shard {
     active: RefCell<Vec<Rc<HostedPartition>>>,
     cache: RefCell<CacheOrder>,
     is_stopping: Cell<bool>,
+    is_ended: Cell<bool>,
 }
 
 /// The cached chunks of all logs of the shard, oldest first, so that the oldest goes when the budget is used up.
@@ -92,6 +93,7 @@ impl Shard {
                 order: VecDeque::new(),
             }),
             is_stopping: Cell::new(false),
+            is_ended: Cell::new(false),
         })
     }
 
@@ -118,6 +120,7 @@ impl Shard {
         match message {
             Message::Command(command) => self.execute(command),
             Message::Wake(slot) => self.router.wake(slot),
+            Message::End => self.is_ended.set(true),
         }
     }
 
@@ -194,6 +197,11 @@ impl Shard {
 
     pub fn is_stopping(&self) -> bool {
         self.is_stopping.get()
+    }
+
+    /// Whether the executor may end.
+    pub fn is_ended(&self) -> bool {
+        self.is_ended.get()
     }
 
     pub(super) fn set_stopping(&self) {
@@ -295,7 +303,7 @@ impl Shard {
 
     pub(super) fn publish_gauges(&self) {
         self.metrics.set_gauge(Gauge::TailCacheBytes, self.cache.borrow().held_bytes as u64);
-        self.metrics.set_gauge(Gauge::OpenFiles, self.files.len() as u64);
+        self.metrics.set_gauge(Gauge::FilesOpen, self.files.len() as u64);
         self.metrics.set_gauge(Gauge::Partitions, self.partitions.borrow().len() as u64);
     }
 }

@@ -23,7 +23,7 @@ use crate::storage::byte_run::ByteRun;
 use crate::storage::index_builder::{IndexBuilder, IndexLengths};
 use crate::storage::index_files::IndexTail;
 use crate::storage::leader_epochs::LeaderEpochs;
-use crate::storage::recovery::{ActiveSegmentInfo, Recovered, SealedSegmentInfo};
+use crate::storage::recovery::{ActiveSegmentInfo, SealedSegmentInfo};
 use crate::storage::segment_indexes::{SegmentIndexes, floor_by_time};
 use crate::storage::segment_name::{SegmentFileKind, SegmentFileName};
 use crate::storage::sealed_segment::SealedSegment;

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
 
-use crate::io::disk::{DiskError, LogFile, OpenMode};
+use crate::io::disk::{DiskError, DiskOperation, LogFile, OpenMode};
 use crate::io::event::Event;
 use crate::model::FilePosition;
 use crate::model::limits::{READ_AHEAD_BLOCKS, READ_BLOCK_BYTES};
@@ -149,7 +149,13 @@ async fn read_block(file: &LogFile, key: BlockKey, readable_end: FilePosition) -
     let len_bytes = (readable_end.0 - start).min(READ_BLOCK_BYTES as u64) as usize;
     let bytes = Bytes::from(file.read(FilePosition(start), len_bytes).await?);
     if bytes.len() < len_bytes {
-        return Err(DiskError::unexpected_end(file.path(), FilePosition(start), len_bytes, bytes.len()));
+        return Err(DiskError::Short {
+            operation: DiskOperation::Read,
+            path: file.path().to_owned(),
+            position: FilePosition(start),
+            wanted_bytes: len_bytes,
+            got_bytes: bytes.len(),
+        });
     }
     Ok(bytes)
 }

@@ -13,8 +13,14 @@ pub mod index_files;
 pub mod leader_epochs;
 pub mod offset_index;
 pub mod partition_dir;
+pub mod partition_files;
 pub mod producer_snapshot;
 pub mod producer_state;
+pub mod recovery;
+mod recovery_start;
+mod replay;
 pub mod scan;
 pub mod segment_name;
 pub mod time_index;
+
+pub use recovery_start::Distrust;

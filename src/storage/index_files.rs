@@ -3,7 +3,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use crate::model::limits::RECORD_BATCH_HEADER_BYTES;
-use crate::model::{FilePosition, LeaderEpoch, Offset};
+use crate::model::{FilePosition, LeaderEpoch, Offset, TimestampMs};
 use crate::record::RecordBatchHeader;
 
 use super::atomic_file;
@@ -87,7 +87,7 @@ pub fn check_ends(
 }
 
 /// Both indexes of a sealed segment, whole. Beyond their own order it checks what a lost end would cost most: that the last entry
-/// names a batch, and that no further entry was due behind it. (One that was, since the interval is shorter now, is rebuilt too.)
+/// names a batch, and that neither index lacks an entry that was due behind it. (One that was, since the interval is shorter now, is rebuilt too.)
 pub fn load_sealed(
     dir: &Path,
     base_offset: Offset,
@@ -157,7 +157,8 @@ fn check_last_entry(
         if names_another {
             return Ok(Err(IndexDamage::NoBatch { position }));
         }
-        if times.is_empty() && header.max_timestamp.0 >= 0 {
+        // The last entry of a sealed segment has the largest timestamp of all its batches.
+        if header.max_timestamp > times.last().map_or(TimestampMs::NONE, |latest| latest.timestamp) {
             return Ok(Err(IndexDamage::EndLost));
         }
         position = position.plus(header.size_bytes() as u64);

@@ -1,7 +1,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use tracing::{error, info, warn};
+use tracing::{error, warn};
 
 use crate::model::{FilePosition, LeaderEpoch, Offset, TopicPartition};
 
@@ -389,13 +389,13 @@ impl Recovery<'_> {
     }
 
     fn report_cuts(&self, point: Option<&RecoveryPoint>) {
-        let expected_end = |cut: &Cut| matches!(cut.reason, CutReason::BadBatch(_)) && point.is_some();
+        // Behind the recovery point an unfinished write is what a crash leaves; everything else was whole on disk once.
+        let unfinished = point.is_some() && self.cuts.iter().all(|cut| matches!(cut.reason, CutReason::BadBatch(_)));
         for Cut { path, position, offset, dropped_bytes, reason } in &self.cuts {
-            // Behind the recovery point an unfinished write is what a crash leaves; everything else was on disk once.
-            if self.cuts.iter().all(expected_end) {
-                info!(path = %path.display(), %position, %offset, dropped_bytes, %reason, "the log was cut");
-            } else {
-                error!(path = %path.display(), %position, %offset, dropped_bytes, %reason, "the log was cut: records are lost");
+            let path = path.display();
+            match unfinished {
+                true => warn!(%path, %position, %offset, dropped_bytes, %reason, "the log was cut behind its last whole batch"),
+                false => error!(%path, %position, %offset, dropped_bytes, %reason, "the log was cut and records are lost"),
             }
         }
     }

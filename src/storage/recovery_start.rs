@@ -78,7 +78,6 @@ impl RecoveryStart {
             },
         };
         let end = SegmentEnd { position: point.position, offset: point.offset };
-        let end = SegmentEnd { position: point.position, offset: point.offset };
         let (scan, indexes, saved, index_damage) =
             match index_files::load_saved(dir, point.segment, point.index_lengths, end)? {
                 Ok((offsets, times)) => (

@@ -112,9 +112,11 @@ impl TimeIndex {
             if relative > i32::MAX as u32 || decoded.offset >= end.offset {
                 return Err(IndexDamage::OutsideSegment { entry });
             }
-            let above = last.map_or(decoded.timestamp > TimestampMs::NONE, |last| {
-                last.timestamp < decoded.timestamp && last.offset < decoded.offset
-            });
+            // A first entry of zeros is taken for a file that was never written: far likelier than one record of 1970.
+            let above = match last {
+                None => decoded.timestamp > TimestampMs::NONE && *bytes != [0; TIME_INDEX_ENTRY_BYTES],
+                Some(last) => last.timestamp < decoded.timestamp && last.offset < decoded.offset,
+            };
             if !above {
                 return Err(IndexDamage::NotIncreasing { entry });
             }
@@ -200,6 +202,7 @@ mod tests {
         assert_eq!(decode(&file[..35], 140), IndexDamage::Length { size_bytes: 35, entry_bytes: 12 });
         assert_eq!(decode(&file, 139), IndexDamage::OutsideSegment { entry: 2 });
         assert_eq!(decode(&[file.as_slice(), &[0; 12]].concat(), 140), IndexDamage::NotIncreasing { entry: 3 });
+        assert_eq!(decode(&[0; 12], 140), IndexDamage::NotIncreasing { entry: 0 });
         assert_eq!(decode(&[0xff; 12], 140), IndexDamage::OutsideSegment { entry: 0 });
         assert_eq!(decode(&[[0xff; 8].as_slice(), &[0; 4]].concat(), 140), IndexDamage::NotIncreasing { entry: 0 });
     }

@@ -169,9 +169,6 @@ pub const SHARED_BUFFER_FRAME_BYTES_MAX: usize = 64 * 1024;
 /// What recovery reads of a segment at a time; also all the memory that a scan takes.
 pub const SCAN_BUFFER_BYTES: usize = 1024 * 1024;
 
-/// Commands waiting for the controller. At the limit a client's request waits at its own core.
-pub const CONTROLLER_COMMANDS_MAX: usize = 256;
-
 /// Messages from threads that run no executor, waiting for a shard. At the limit the thread waits.
 pub const FOREIGN_MESSAGES_MAX: usize = 1024;
 

@@ -1,10 +1,10 @@
 //! Makes glommio find out whether a device can really be polled for completions.
 //!
-//! At an executor's first file on a device glommio 0.9 reads the file's first block through a polling ring, and from then on sends every
-//! disk read and write there if that worked. For a file that is empty, or whose first block was allocated and never
-//! written, the kernel answers without asking the device: glommio then polls a device that cannot be polled, and every write fails
-//! with EOPNOTSUPP. New segments are just such files. So before an executor opens its first file on a device, it
-//! opens one here whose first block has been written.
+//! At an executor's first file on a device glommio 0.9 reads the file's first block through a polling ring, and if that works
+//! it sends all later reads and writes there. For a file that is empty, or whose first block was allocated and never written, the kernel answers
+//! without asking the device: glommio then polls a device that may not know how, and every read that reaches the device fails with
+//! EOPNOTSUPP (seen on a virtio disk). New segments are just such files. So before an executor opens its first file on a
+//! device, it opens one here whose first block has been written.
 
 use std::cell::RefCell;
 use std::collections::HashSet;

@@ -12,6 +12,8 @@ use corelog::record::{
 };
 use proptest::prelude::*;
 
+const CASES: u32 = 256;
+
 const NOW: TimestampMs = TimestampMs(1_000_000);
 
 const RULES: ValidationRules = ValidationRules {
@@ -613,6 +615,8 @@ prop_compose! {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(CASES))]
+
     #[test]
     fn what_is_built_passes(batch in any_batch()) {
         prop_assert!(validate(&batch, &RULES, NOW).is_ok());

@@ -129,9 +129,16 @@ mod tests {
         assert!(TopicName::new(&"x".repeat(249)).is_ok());
         assert_eq!(TopicName::new(""), Err(TopicNameError::Empty));
         assert_eq!(TopicName::new(".."), Err(TopicNameError::Dots));
-        assert_eq!(TopicName::new(&"x".repeat(250)), Err(TopicNameError::TooLong(250)));
+        assert_eq!(
+            TopicName::new(&"x".repeat(250)),
+            Err(TopicNameError::TooLong(250))
+        );
         for bad in ["a/b", "a b", "ä", "a\0", "a:b"] {
-            assert_eq!(TopicName::new(bad), Err(TopicNameError::IllegalCharacter), "{bad:?}");
+            assert_eq!(
+                TopicName::new(bad),
+                Err(TopicNameError::IllegalCharacter),
+                "{bad:?}"
+            );
         }
     }
 }

@@ -38,3 +38,30 @@ pub const REQUEST_BYTES_IN_FLIGHT_PER_SHARD_MAX: usize = 256 * 1024 * 1024;
 
 /// The most partitions one topic may have. More: INVALID_PARTITIONS.
 pub const PARTITIONS_PER_TOPIC_MAX: i32 = 100_000;
+
+/// Idempotent producers that one partition remembers. At the limit the least recently written sixteenth is forgotten, as if
+/// `producer.id.expiration.ms` had passed: those may go on with any sequence, and a repeat of theirs is appended again.
+pub const PRODUCERS_PER_PARTITION_MAX: usize = 10_000;
+
+/// What one batch may inflate to where the broker must inflate it. More: MESSAGE_TOO_LARGE to a producer, an error in a tool.
+pub const INFLATED_BATCH_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// The buffer between a codec and who reads the records.
+pub const INFLATE_BUFFER_BYTES: usize = 16 * 1024;
+
+/// Structs, strings and unknown tagged fields in one request. Each takes more memory than bytes on the wire, so this bounds what a request costs
+/// beyond its own size. More: the connection is closed.
+pub const REQUEST_ELEMENTS_MAX: usize = 200_000;
+/// One more than the highest core number that the setting `cores` may name (the kernel's own bound of a CPU set).
+pub const CORES_MAX: usize = 1024;
+/// API keys from 0 up that are counted each on its own; higher and negative ones share the last slot.
+pub const API_KEYS_COUNTED_MAX: usize = 128;
+
+/// Error codes from -1 up that are counted each on its own; higher ones share the last slot.
+pub const ERROR_CODES_COUNTED_MAX: usize = 160;
+
+/// Connections to the admin listener at a time. At the limit it accepts no more; further ones wait in the kernel's backlog.
+pub const ADMIN_CONNECTIONS_MAX: usize = 64;
+
+/// How long one connection to the admin listener may last, whatever it does. Then it is closed.
+pub const ADMIN_CONNECTION_LIFETIME_MS: u64 = 10_000;

@@ -1,1 +1,19 @@
-//! .
+//! Kafka's record batch, version 2: its bytes, its checks, its codecs.
+//!
+//! Owns: the 61-byte header, CRC-32C, validation of what a producer sent, walking the records of a batch, compression,
+//! and building batches. Must never know: files, sockets, requests, versions of the protocol, error codes.
+//! Runs on: whichever core has the bytes; plain functions over slices, no state, no clock of its own.
+//! After a crash: batches survive in segment files; nothing here does.
+
+pub mod compression;
+pub mod crc;
+pub mod encode;
+pub mod header;
+pub mod records;
+mod snappy;
+pub mod validate;
+pub mod varint;
+
+pub use compression::Codec;
+pub use header::{Attributes, HeaderError, RecordBatchHeader, TimestampType};
+pub use validate::{InvalidBatch, ValidBatch, ValidationRules, validate};

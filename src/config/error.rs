@@ -1,0 +1,54 @@
+use std::path::PathBuf;
+
+use super::suggestion::nearest;
+
+/// What is wrong with a setting. Each names the setting and the reason, as the user reads it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    #[error("unknown setting {name:?}{hint}")]
+    Unknown { name: String, hint: String },
+    #[error("{name}={value}: {reason}")]
+    Invalid {
+        name: String,
+        value: String,
+        reason: String,
+    },
+    #[error("{0} can be set only in the properties file or by --set, at start")]
+    ReadOnly(String),
+    #[error("{0} is no list: it can be set or deleted, not appended to or subtracted from")]
+    NotAList(String),
+    #[error("{0} has no value")]
+    NoValue(String),
+    #[error("{0} stands twice in one request")]
+    Twice(String),
+    #[error("{path}: line {line}: {reason}", path = .path.display())]
+    Syntax {
+        path: PathBuf,
+        line: usize,
+        reason: String,
+    },
+    #[error("{path}: {reason}", path = .path.display())]
+    Unreadable { path: PathBuf, reason: String },
+    #[error("--set {0:?} is not name=value")]
+    NotAnAssignment(String),
+}
+
+impl ConfigError {
+    pub(super) fn unknown<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Self {
+        let hint = nearest(name, names)
+            .map(|near| format!("; did you mean {near}?"))
+            .unwrap_or_default();
+        Self::Unknown {
+            name: name.into(),
+            hint,
+        }
+    }
+
+    pub(super) fn invalid(name: &str, value: &str, reason: String) -> Self {
+        Self::Invalid {
+            name: name.into(),
+            value: value.into(),
+            reason,
+        }
+    }
+}

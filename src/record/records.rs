@@ -1,0 +1,318 @@
+//! Walking the records inside a batch.
+
+use crate::model::limits::RECORD_BATCH_HEADER_BYTES;
+use crate::model::{Offset, TimestampMs};
+
+use super::compression::{Codec, InflateError, Inflater, UnknownCodec};
+use super::header::{HeaderError, RecordBatchHeader, TimestampType};
+use super::varint;
+
+/// The smallest header of a record: an empty key and no value.
+const RECORD_HEADER_BYTES_MIN: usize = 2;
+
+/// Why bytes are no record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RecordProblem {
+    #[error("its length is cut short, negative or reaches past the batch")]
+    Length,
+    #[error("a field in front of its key is cut short")]
+    Prefix,
+    #[error("its timestamp overflows")]
+    Timestamp,
+    #[error("its offset delta is {offset_delta}")]
+    OffsetDelta { offset_delta: i32 },
+    #[error("its key reaches past its end")]
+    Key,
+    #[error("its value reaches past its end")]
+    Value,
+    #[error("its headers reach past its end")]
+    Headers,
+    #[error("it has {left_bytes} bytes behind its headers")]
+    BytesLeft { left_bytes: usize },
+}
+
+/// A record without its length, as varints and bytes:
+///
+/// ```text
+/// | attributes 1 | timestamp delta | offset delta | key length, -1: null | key | value length, -1: null | value |
+/// | header count | { key length | key | value length, -1: null | value } ... |
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordBody<'a> {
+    pub timestamp_delta: i64,
+    pub offset_delta: i32,
+    pub key: Option<&'a [u8]>,
+    pub value: Option<&'a [u8]>,
+    pub headers: RecordHeaders<'a>,
+}
+
+impl<'a> RecordBody<'a> {
+    /// Reads `body`, which must be exactly one record. Everything is checked, headers too, and nothing copied.
+    #[inline]
+    pub fn parse(body: &'a [u8]) -> Result<Self, RecordProblem> {
+        let (_attributes, mut rest) = body.split_first().ok_or(RecordProblem::Prefix)?;
+        let timestamp_delta = varint::read_i64(&mut rest).ok_or(RecordProblem::Prefix)?;
+        let offset_delta = varint::read_i32(&mut rest).ok_or(RecordProblem::Prefix)?;
+        let key = read_nullable(&mut rest).ok_or(RecordProblem::Key)?;
+        let value = read_nullable(&mut rest).ok_or(RecordProblem::Value)?;
+        let headers = RecordHeaders::parse(&mut rest).ok_or(RecordProblem::Headers)?;
+        if !rest.is_empty() {
+            return Err(RecordProblem::BytesLeft {
+                left_bytes: rest.len(),
+            });
+        }
+        Ok(Self {
+            timestamp_delta,
+            offset_delta,
+            key,
+            value,
+            headers,
+        })
+    }
+}
+
+/// Takes one whole record, length and body, off the front of `rest`; gives the body.
+#[inline]
+pub(super) fn split_record<'a>(rest: &mut &'a [u8]) -> Result<&'a [u8], RecordProblem> {
+    let length = varint::read_i32(rest).ok_or(RecordProblem::Length)?;
+    let length = usize::try_from(length).map_err(|_| RecordProblem::Length)?;
+    let (body, behind) = rest.split_at_checked(length).ok_or(RecordProblem::Length)?;
+    *rest = behind;
+    Ok(body)
+}
+
+#[inline]
+fn read_nullable<'a>(rest: &mut &'a [u8]) -> Option<Option<&'a [u8]>> {
+    match varint::read_i32(rest)? {
+        -1 => Some(None),
+        length => {
+            let (bytes, behind) = rest.split_at_checked(usize::try_from(length).ok()?)?;
+            *rest = behind;
+            Some(Some(bytes))
+        }
+    }
+}
+
+/// The headers of a record, already checked; iterating cannot fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordHeaders<'a> {
+    count: usize,
+    bytes: &'a [u8],
+}
+
+impl<'a> RecordHeaders<'a> {
+    #[inline]
+    fn parse(rest: &mut &'a [u8]) -> Option<Self> {
+        let count = usize::try_from(varint::read_i32(rest)?).ok()?;
+        if count > rest.len() / RECORD_HEADER_BYTES_MIN {
+            return None;
+        }
+        let bytes = *rest;
+        for _ in 0..count {
+            read_header(rest)?;
+        }
+        Some(Self { count, bytes })
+    }
+
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&'a [u8], Option<&'a [u8]>)> + use<'a> {
+        let mut rest = self.bytes;
+        (0..self.count).map(move |_| {
+            read_header(&mut rest).expect("headers were checked when they were parsed")
+        })
+    }
+}
+
+fn read_header<'a>(rest: &mut &'a [u8]) -> Option<(&'a [u8], Option<&'a [u8]>)> {
+    let key = read_nullable(rest)??;
+    let value = read_nullable(rest)?;
+    Some((key, value))
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RecordsError {
+    #[error(transparent)]
+    Header(#[from] HeaderError),
+    #[error("a batch of {batch_bytes} bytes is cut to {have_bytes}")]
+    CutShort {
+        batch_bytes: usize,
+        have_bytes: usize,
+    },
+    #[error(transparent)]
+    Codec(#[from] UnknownCodec),
+    #[error(transparent)]
+    Inflate(#[from] InflateError),
+    #[error("record {index} of the batch: {problem}")]
+    Record { index: i32, problem: RecordProblem },
+    #[error("the batch declares {declared} records and has bytes behind them")]
+    BytesBehindRecords { declared: i32 },
+}
+
+/// A record with what its batch adds to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record<'a> {
+    pub offset: Offset,
+    pub timestamp: TimestampMs,
+    pub key: Option<&'a [u8]>,
+    pub value: Option<&'a [u8]>,
+    pub headers: RecordHeaders<'a>,
+}
+
+/// Goes through the records of one batch, inflating as it goes; holds one record at a time.
+pub struct RecordReader<'a> {
+    header: RecordBatchHeader,
+    source: Source<'a>,
+    next_index: i32,
+}
+
+enum Source<'a> {
+    Plain(&'a [u8]),
+    Inflated {
+        inflater: Inflater<'a>,
+        body: Vec<u8>,
+    },
+}
+
+impl<'a> RecordReader<'a> {
+    /// Starts at the batch at the front of `bytes`. Its CRC is not looked at. Inflating ends with an error at `inflated_bytes_max`.
+    pub fn new(bytes: &'a [u8], inflated_bytes_max: usize) -> Result<Self, RecordsError> {
+        let header = RecordBatchHeader::parse(bytes)?;
+        let body = bytes
+            .get(RECORD_BATCH_HEADER_BYTES..header.size_bytes())
+            .ok_or(RecordsError::CutShort {
+                batch_bytes: header.size_bytes(),
+                have_bytes: bytes.len(),
+            })?;
+        let source = match header.attributes.codec()? {
+            Codec::None => Source::Plain(body),
+            codec => Source::Inflated {
+                inflater: Inflater::new(codec, body, inflated_bytes_max)?,
+                body: Vec::new(),
+            },
+        };
+        Ok(Self {
+            header,
+            source,
+            next_index: 0,
+        })
+    }
+
+    pub fn header(&self) -> &RecordBatchHeader {
+        &self.header
+    }
+
+    /// The next record as it lies in the batch; `None` behind the last one.
+    pub fn next_body(&mut self) -> Result<Option<RecordBody<'_>>, RecordsError> {
+        let index = self.next_index;
+        if index >= self.header.record_count {
+            return match self.source.is_at_end()? {
+                true => Ok(None),
+                false => Err(RecordsError::BytesBehindRecords {
+                    declared: self.header.record_count,
+                }),
+            };
+        }
+        self.next_index += 1;
+        let problem = |problem| RecordsError::Record { index, problem };
+        let body = match &mut self.source {
+            Source::Plain(rest) => split_record(rest).map_err(problem)?,
+            Source::Inflated { inflater, body } => {
+                let length = inflated_length(inflater)?.ok_or(problem(RecordProblem::Length))?;
+                inflater.read_into(body, length)?;
+                body
+            }
+        };
+        RecordBody::parse(body).map(Some).map_err(problem)
+    }
+
+    /// The next record with its offset and timestamp; `None` behind the last one.
+    pub fn next_record(&mut self) -> Result<Option<Record<'_>>, RecordsError> {
+        let header = self.header;
+        let index = self.next_index;
+        let Some(body) = self.next_body()? else {
+            return Ok(None);
+        };
+        let timestamp = match header.attributes.timestamp_type() {
+            TimestampType::LogAppendTime => header.max_timestamp,
+            TimestampType::CreateTime => header
+                .base_timestamp
+                .0
+                .checked_add(body.timestamp_delta)
+                .map(TimestampMs)
+                .ok_or(RecordsError::Record {
+                    index,
+                    problem: RecordProblem::Timestamp,
+                })?,
+        };
+        Ok(Some(Record {
+            offset: Offset(
+                header
+                    .base_offset
+                    .0
+                    .saturating_add(i64::from(body.offset_delta)),
+            ),
+            timestamp,
+            key: body.key,
+            value: body.value,
+            headers: body.headers,
+        }))
+    }
+}
+
+impl Source<'_> {
+    fn is_at_end(&mut self) -> Result<bool, InflateError> {
+        match self {
+            Self::Plain(rest) => Ok(rest.is_empty()),
+            Self::Inflated { inflater, .. } => inflater.is_at_end(),
+        }
+    }
+}
+
+fn inflated_length(inflater: &mut Inflater<'_>) -> Result<Option<usize>, InflateError> {
+    let mut encoded = [0; 5];
+    for i in 0..encoded.len() {
+        encoded[i] = inflater.read_byte()?;
+        if encoded[i] < 0x80 {
+            let length = varint::read_i32(&mut &encoded[..=i]);
+            return Ok(length.and_then(|length| usize::try_from(length).ok()));
+        }
+    }
+    Ok(None)
+}
+
+/// The first record of the batch whose timestamp is `timestamp` or later.
+pub fn first_at_or_after(
+    bytes: &[u8],
+    timestamp: TimestampMs,
+    inflated_bytes_max: usize,
+) -> Result<Option<(Offset, TimestampMs)>, RecordsError> {
+    let mut reader = RecordReader::new(bytes, inflated_bytes_max)?;
+    while let Some(record) = reader.next_record()? {
+        if record.timestamp >= timestamp {
+            return Ok(Some((record.offset, record.timestamp)));
+        }
+    }
+    Ok(None)
+}
+
+/// The record of the batch with the largest timestamp, the first of several. `None`: the batch has no records.
+pub fn first_of_max_timestamp(
+    bytes: &[u8],
+    inflated_bytes_max: usize,
+) -> Result<Option<(Offset, TimestampMs)>, RecordsError> {
+    let mut reader = RecordReader::new(bytes, inflated_bytes_max)?;
+    let mut found: Option<(Offset, TimestampMs)> = None;
+    while let Some(record) = reader.next_record()? {
+        if found.is_none_or(|(_, max)| record.timestamp > max) {
+            found = Some((record.offset, record.timestamp));
+        }
+    }
+    Ok(found)
+}

@@ -374,7 +374,7 @@ public final class RoundTrip {
             body.run();
             System.out.println("ok " + name);
         } catch (Exception error) {
-            System.out.println(("not ok " + name + ": " + error).replace('\n', ' '));
+            System.out.println(("not ok " + name + " # " + error).replace('\n', ' '));
         }
     }
 }

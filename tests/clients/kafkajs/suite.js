@@ -215,7 +215,7 @@ async function check(name, body) {
     await body()
     console.log(`ok ${name}`)
   } catch (error) {
-    console.log(`not ok ${name}: ${error.name}: ${error.message}`.replaceAll('\n', ' '))
+    console.log(`not ok ${name} # ${error.name}: ${error.message}`.replaceAll('\n', ' '))
   }
 }
 

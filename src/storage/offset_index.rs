@@ -11,17 +11,28 @@ pub struct OffsetIndexEntry {
     pub position: FilePosition,
 }
 
+/// Where a segment ends: behind its last batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SegmentEnd {
+    pub position: FilePosition,
+    pub offset: Offset,
+}
+
 /// Why an `.index` or `.timeindex` file cannot be one that we wrote, whole. The caller rebuilds it from the segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IndexDamage {
     #[error("its {size_bytes} bytes are no multiple of {entry_bytes}")]
     Length { size_bytes: usize, entry_bytes: usize },
-    #[error("its {size_bytes} bytes are more than a segment of {segment_bytes} bytes can have")]
-    TooLong { size_bytes: u64, segment_bytes: u64 },
+    #[error("it has {size_bytes} bytes, fewer than the {expected_bytes} that were saved")]
+    TooShort { size_bytes: usize, expected_bytes: usize },
     #[error("entry {entry} is not above the one before")]
     NotIncreasing { entry: usize },
     #[error("entry {entry} points outside the segment")]
     OutsideSegment { entry: usize },
+    #[error("the last entry names position {position}, where no such batch starts")]
+    NoBatch { position: FilePosition },
+    #[error("entries are missing at its end")]
+    EndLost,
     #[error("the file is missing")]
     Missing,
 }
@@ -115,8 +126,8 @@ impl OffsetIndex {
         bytes
     }
 
-    /// Reads the bytes of a file that belongs to a segment of `segment_bytes`.
-    pub fn decode(base_offset: Offset, file: &[u8], segment_bytes: u64) -> Result<Self, IndexDamage> {
+    /// Reads the bytes of a file that belongs to a segment with this end.
+    pub fn decode(base_offset: Offset, file: &[u8], end: SegmentEnd) -> Result<Self, IndexDamage> {
         let (chunks, rest) = file.as_chunks::<OFFSET_INDEX_ENTRY_BYTES>();
         if !rest.is_empty() {
             return Err(IndexDamage::Length { size_bytes: file.len(), entry_bytes: OFFSET_INDEX_ENTRY_BYTES });
@@ -125,7 +136,8 @@ impl OffsetIndex {
         let mut last = (0, 0);
         for (entry, &[r0, r1, r2, r3, p0, p1, p2, p3]) in chunks.iter().enumerate() {
             let (relative, position) = (u32::from_be_bytes([r0, r1, r2, r3]), u32::from_be_bytes([p0, p1, p2, p3]));
-            if relative > i32::MAX as u32 || u64::from(position) >= segment_bytes.min(1 << 31) {
+            let inside = u64::from(position) < end.position.0 && i64::from(relative) < end.offset.since(base_offset);
+            if !inside || relative > i32::MAX as u32 || position > i32::MAX as u32 {
                 return Err(IndexDamage::OutsideSegment { entry });
             }
             if relative <= last.0 || position <= last.1 {
@@ -151,6 +163,10 @@ mod tests {
 
     fn entry(offset: i64, position: u64) -> OffsetIndexEntry {
         OffsetIndexEntry { offset: Offset(offset), position: FilePosition(position) }
+    }
+
+    fn end(position: u64, offset: i64) -> SegmentEnd {
+        SegmentEnd { position: FilePosition(position), offset: Offset(offset) }
     }
 
     fn index() -> OffsetIndex {
@@ -190,19 +206,21 @@ mod tests {
         let index = index();
         assert_eq!(index.encode_from(0)[..8], [0, 0, 0, 9, 0, 0, 0x13, 0x88]);
         assert_eq!(index.encode_from(2), [0, 0, 0, 39, 0, 0, 0x4e, 0x20]);
-        assert_eq!(OffsetIndex::decode(Offset(100), &index.encode_from(0), 20_001), Ok(index));
+        assert_eq!(OffsetIndex::decode(Offset(100), &index.encode_from(0), end(20_001, 140)), Ok(index));
     }
 
     #[test]
     fn a_file_that_we_cannot_have_written_is_refused() {
         let file = index().encode_from(0);
-        let decode = |file: &[u8], segment_bytes| OffsetIndex::decode(Offset(100), file, segment_bytes).unwrap_err();
-        assert_eq!(decode(&file[..23], 20_001), IndexDamage::Length { size_bytes: 23, entry_bytes: 8 });
-        assert_eq!(decode(&file, 20_000), IndexDamage::OutsideSegment { entry: 2 });
-        assert_eq!(decode(&[0; 8], 20_000), IndexDamage::NotIncreasing { entry: 0 });
-        assert_eq!(decode(&[file.as_slice(), &[0; 8]].concat(), 20_001), IndexDamage::NotIncreasing { entry: 3 });
-        assert_eq!(decode(&[0xff; 8], u64::MAX), IndexDamage::OutsideSegment { entry: 0 });
-        assert_eq!(decode(&[file.as_slice(), &file].concat(), 20_001), IndexDamage::NotIncreasing { entry: 3 });
+        let decode = |file: &[u8], end| OffsetIndex::decode(Offset(100), file, end).unwrap_err();
+        let fits = end(20_001, 140);
+        assert_eq!(decode(&file[..23], fits), IndexDamage::Length { size_bytes: 23, entry_bytes: 8 });
+        assert_eq!(decode(&file, end(20_000, 140)), IndexDamage::OutsideSegment { entry: 2 });
+        assert_eq!(decode(&file, end(20_001, 139)), IndexDamage::OutsideSegment { entry: 2 });
+        assert_eq!(decode(&[0; 8], fits), IndexDamage::NotIncreasing { entry: 0 });
+        assert_eq!(decode(&[file.as_slice(), &[0; 8]].concat(), fits), IndexDamage::NotIncreasing { entry: 3 });
+        assert_eq!(decode(&[file.as_slice(), &file].concat(), fits), IndexDamage::NotIncreasing { entry: 3 });
+        assert_eq!(decode(&[0xff; 8], end(u64::MAX, i64::MAX)), IndexDamage::OutsideSegment { entry: 0 });
     }
 
     #[test]

@@ -58,7 +58,9 @@ impl SegmentFileName {
         if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
             return None;
         }
-        Some(Self { base_offset: Offset(digits.parse().ok()?), kind })
+        // Behind the last offset of all no record could follow.
+        let base_offset = digits.parse().ok().filter(|&offset| offset < i64::MAX)?;
+        Some(Self { base_offset: Offset(base_offset), kind })
     }
 }
 
@@ -86,7 +88,7 @@ mod tests {
     #[test]
     fn every_name_reads_back() {
         for kind in SegmentFileKind::ALL {
-            for offset in [0, 1, 12_345, i64::MAX] {
+            for offset in [0, 1, 12_345, i64::MAX - 1] {
                 let name = SegmentFileName::new(Offset(offset), kind);
                 assert_eq!(SegmentFileName::parse(&name.to_string()), Some(name));
             }
@@ -106,6 +108,7 @@ mod tests {
             "+0000000000000000001.log",
             "-0000000000000000001.log",
             "99999999999999999999.log",
+            "09223372036854775807.log",
             "000000000000000000000.log",
             "0000000000000000000\u{e9}.log",
         ] {

@@ -229,6 +229,7 @@ mod tests {
     use super::*;
     use crate::io::chunk::ChunkPool;
     use crate::io::executor::{Core, block_on, sleep, spawn, spawn_local};
+    use crate::model::limits::READ_BUFFERS_OUT_MAX;
 
     fn chunk_of(pool: &ChunkPool, bytes: &[u8]) -> Chunk {
         let mut open = pool.take(bytes.len());
@@ -401,6 +402,29 @@ mod tests {
                 drop(read);
                 reader.join().expect("the other thread");
             }
+        });
+    }
+
+    #[test]
+    fn any_number_of_reads_may_be_held_at_once() {
+        block_on(async {
+            let directory = test_directory();
+            let file = new_file(&directory).await;
+            let written = pattern(READ_BUFFERS_OUT_MAX + 100);
+            file.write(&chunk_of(&ChunkPool::new(0), &written), FilePosition::ZERO)
+                .await
+                .expect("a write");
+            let mut held = Vec::new();
+            for position in 0..written.len() as u64 {
+                held.push(file.read(FilePosition(position), 1).await.expect("a read"));
+            }
+            let bytes: Vec<u8> = held.iter().map(|read| read[0]).collect();
+            assert_eq!(bytes, written);
+            std::thread::spawn(move || drop(held))
+                .join()
+                .expect("the other thread");
+            let read = file.read(FilePosition::ZERO, 10).await.expect("a read");
+            assert_eq!(&read[..], &written[..10]);
         });
     }
 

@@ -115,8 +115,8 @@ pub const SETTING_VALUE_BYTES_MAX: usize = 32 * 1024;
 /// One batch of metadata records, archived. A larger change is refused.
 pub const METADATA_BATCH_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// Space that the metadata log holds ready behind its end, so that topics can still be deleted on a full disk.
-pub const METADATA_RESERVE_BYTES: u64 = 1024 * 1024;
+/// Zeros that the metadata log holds ready behind its end, so that topics can still be deleted on a full disk.
+pub const METADATA_RESERVE_BYTES: u64 = 256 * 1024;
 
 /// API keys from 0 up that are counted each on its own; higher and negative ones share the last slot.
 pub const API_KEYS_COUNTED_MAX: usize = 128;

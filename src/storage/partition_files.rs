@@ -74,6 +74,11 @@ pub fn remove_segment(dir: &Path, base_offset: Offset) -> Result<(), FileError> 
     Ok(())
 }
 
+/// Removes the producer snapshot of a checkpoint that was replaced, if there is one.
+pub fn remove_producers(dir: &Path, offset: Offset) -> Result<(), FileError> {
+    atomic_file::remove(&dir.join(SegmentFileName::new(offset, SegmentFileKind::Producers).to_string()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

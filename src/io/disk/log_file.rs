@@ -1,0 +1,218 @@
+//! One O_DIRECT file.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use glommio::io::{DmaFile, OpenOptions};
+
+use super::error::Cause;
+use super::polled_io;
+use super::{DiskError, DiskOperation, ReadBytes};
+use crate::io::chunk::Chunk;
+use crate::model::FilePosition;
+use crate::model::limits::PAGE_BYTES;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenMode {
+    /// For reading and writing; it must exist.
+    Existing,
+    /// For reading and writing; it must not exist.
+    CreateNew,
+    /// For reading and writing; made empty where it does not exist, left as it is where it does.
+    Create,
+    /// For reading; it must exist.
+    ReadOnly,
+}
+
+/// A file of one executor. A clone is the same open file; the last one dropped closes it in the executor's next turn.
+#[derive(Clone, Debug)]
+pub struct LogFile(Rc<OpenFile>);
+
+#[derive(Debug)]
+struct OpenFile {
+    file: DmaFile,
+    path: PathBuf,
+    is_direct: bool,
+}
+
+impl LogFile {
+    /// The path must not be removed or renamed while this is under way (glommio looks it up again and panics if it is gone).
+    pub async fn open(path: &Path, mode: OpenMode) -> Result<Self, DiskError> {
+        let failed = |cause: Cause| DiskError::file(DiskOperation::Open, path, cause);
+        let directory = match path.parent() {
+            Some(directory) if !directory.as_os_str().is_empty() => directory,
+            _ => Path::new("."),
+        };
+        polled_io::ask_device_of(directory)
+            .await
+            .map_err(|error| failed(error.into()))?;
+        let mut options = OpenOptions::new();
+        options.read(true);
+        match mode {
+            OpenMode::ReadOnly => {}
+            OpenMode::Existing => {
+                options.write(true);
+            }
+            OpenMode::CreateNew => {
+                options.write(true).create_new(true);
+            }
+            OpenMode::Create => {
+                options.write(true).create(true);
+            }
+        }
+        let file = options
+            .dma_open(path)
+            .await
+            .map_err(|error| failed(error.into()))?;
+        let is_direct = has_o_direct(&file).map_err(|error| failed(error.into()))?;
+        Ok(Self(Rc::new(OpenFile {
+            file,
+            path: path.to_owned(),
+            is_direct,
+        })))
+    }
+
+    /// Whether O_DIRECT is really on. Memory file systems run without it, in silence.
+    pub fn is_direct(&self) -> bool {
+        self.0.is_direct
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0.path
+    }
+
+    /// Writes the chunk's whole padded length. `Ok` means that the device has answered for all of it. After an error nothing is known about the
+    /// range: parts may have been written.
+    ///
+    /// The future is to be driven to its end. Dropped before that, the write still happens and the chunk's memory is never reused.
+    ///
+    /// Panics if `position` is not on a page or the chunk is empty.
+    pub async fn write(&self, chunk: &Chunk, position: FilePosition) -> Result<(), DiskError> {
+        assert!(
+            position.0.is_multiple_of(PAGE_BYTES as u64),
+            "a write at {position} is not on a page"
+        );
+        assert!(!chunk.is_empty(), "an empty chunk has nothing to write");
+        let wanted_bytes = chunk.padded_len();
+        let loan = chunk.lend_to_kernel();
+        let written = self.0.file.write_rc_at(loan.buffer(), position.0).await;
+        loan.end();
+        match written {
+            Ok(got_bytes) if got_bytes == wanted_bytes => Ok(()),
+            Ok(got_bytes) => Err(DiskError::Short {
+                operation: DiskOperation::Write,
+                path: self.0.path.clone(),
+                position,
+                wanted_bytes,
+                got_bytes,
+            }),
+            Err(error) => {
+                Err(self.range_error(DiskOperation::Write, position, wanted_bytes, error))
+            }
+        }
+    }
+
+    /// The bytes at `position`, which may lie anywhere; fewer than `len_bytes` only where the file ends. One request of the device, so keep it at
+    /// a megabyte or less.
+    pub async fn read(
+        &self,
+        position: FilePosition,
+        len_bytes: usize,
+    ) -> Result<ReadBytes, DiskError> {
+        let page_bytes = PAGE_BYTES as u64;
+        let start = position.0 - position.0 % page_bytes;
+        let lead_bytes = usize::try_from(position.0 - start).expect("less than a page");
+        let wanted_bytes = (lead_bytes + len_bytes).next_multiple_of(PAGE_BYTES);
+        // An end of file or a range behind it: the kernel answers an empty read with nothing to wrap.
+        let result = self.0.file.read_at_aligned(start, wanted_bytes).await;
+        let result = result
+            .map_err(|error| self.range_error(DiskOperation::Read, position, len_bytes, error))?;
+        let got_bytes = result.len();
+        if got_bytes < wanted_bytes && start + (got_bytes as u64) < self.size_now()? {
+            return Err(DiskError::Short {
+                operation: DiskOperation::Read,
+                path: self.0.path.clone(),
+                position: FilePosition(start),
+                wanted_bytes,
+                got_bytes,
+            });
+        }
+        let end = got_bytes.min(lead_bytes + len_bytes);
+        Ok(ReadBytes::new(result, lead_bytes.min(end)..end))
+    }
+
+    /// Makes the file `size_bytes` long at least, with space behind all of it; new space reads as zeros. A failure may leave the file longer than it was.
+    pub async fn allocate(&self, size_bytes: u64) -> Result<(), DiskError> {
+        let allocated = self.0.file.pre_allocate(size_bytes, false).await;
+        allocated.map_err(|error| DiskError::file(DiskOperation::Allocate, &self.0.path, error))
+    }
+
+    /// Cuts the file to `size_bytes`, or extends it with a hole.
+    pub async fn truncate(&self, size_bytes: u64) -> Result<(), DiskError> {
+        let truncated = self.0.file.truncate(size_bytes).await;
+        truncated.map_err(|error| DiskError::file(DiskOperation::Truncate, &self.0.path, error))
+    }
+
+    /// Everything whose write had completed before this call survives a power cut once it returns. Never call it again after an error: the
+    /// second call reports success for data that is gone.
+    pub async fn fdatasync(&self) -> Result<(), DiskError> {
+        let synced = self.0.file.fdatasync().await;
+        synced.map_err(|error| DiskError::file(DiskOperation::Sync, &self.0.path, error))
+    }
+
+    pub async fn size_bytes(&self) -> Result<u64, DiskError> {
+        self.size_now()
+    }
+
+    /// Closes the file and waits for it, if this is its only handle; otherwise the last handle closes it.
+    pub async fn close(self) -> Result<(), DiskError> {
+        let Ok(open) = Rc::try_unwrap(self.0) else {
+            return Ok(());
+        };
+        let closed = open.file.close().await;
+        closed.map_err(|error| DiskError::file(DiskOperation::Close, &open.path, error))
+    }
+
+    /// By descriptor, and not by path as glommio asks: the file may have been renamed.
+    fn size_now(&self) -> Result<u64, DiskError> {
+        let failed = |error: io::Error| DiskError::file(DiskOperation::Stat, &self.0.path, error);
+        let mut stat = MaybeUninit::<libc::stat>::uninit();
+        // SAFETY: the descriptor is open and `stat` is large enough for what the kernel writes into it.
+        let outcome = unsafe { libc::fstat(self.0.file.as_raw_fd(), stat.as_mut_ptr()) };
+        if outcome != 0 {
+            return Err(failed(io::Error::last_os_error()));
+        }
+        // SAFETY: the call succeeded, so it filled `stat`.
+        let size = unsafe { stat.assume_init() }.st_size;
+        Ok(u64::try_from(size).expect("a file's size is not negative"))
+    }
+
+    fn range_error(
+        &self,
+        operation: DiskOperation,
+        position: FilePosition,
+        len_bytes: usize,
+        cause: impl Into<Cause>,
+    ) -> DiskError {
+        let source = cause.into().into_io();
+        DiskError::Range {
+            operation,
+            path: self.0.path.clone(),
+            position,
+            len_bytes,
+            source,
+        }
+    }
+}
+
+fn has_o_direct(file: &DmaFile) -> io::Result<bool> {
+    // SAFETY: asks for the flags of an open descriptor; no memory is passed.
+    let flags = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETFL) };
+    if flags < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(flags & libc::O_DIRECT != 0)
+}

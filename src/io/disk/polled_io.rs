@@ -1,0 +1,84 @@
+//! Makes glommio find out whether a device can really be polled for completions.
+//!
+//! At an executor's first file on a device glommio 0.9 reads the file's first block through a polling ring, and from then on sends every
+//! disk read and write there if that worked. For a file that is empty, or whose first block was allocated and never
+//! written, the kernel answers without asking the device: glommio then polls a device that cannot be polled, and every write fails
+//! with EOPNOTSUPP. New segments are just such files. So before an executor opens its first file on a device, it
+//! opens one here whose first block has been written.
+
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use glommio::io::DmaFile;
+
+use super::error::Cause;
+use crate::io::blocking;
+use crate::model::limits::PAGE_BYTES;
+
+thread_local! {
+    /// Devices (`st_dev`) that this executor's thread has asked.
+    static ASKED: RefCell<HashSet<u64>> = RefCell::new(HashSet::new());
+}
+
+/// The directory of a file that is about to be opened.
+pub(super) async fn ask_device_of(directory: &Path) -> io::Result<()> {
+    let device = fs::metadata(directory)?.dev();
+    if ASKED.with_borrow(|asked| asked.contains(&device)) {
+        return Ok(());
+    }
+    let directory = directory.to_owned();
+    let probe = match blocking::run(move || Probe::create(&directory)).await {
+        Ok(probe) => probe,
+        // Nothing can be created here, so no empty file will be either; what exists is asked by its own opening.
+        Err(error)
+            if matches!(
+                error.raw_os_error(),
+                Some(libc::EACCES | libc::EPERM | libc::EROFS)
+            ) =>
+        {
+            return Ok(());
+        }
+        Err(error) => return Err(error),
+    };
+    let file = DmaFile::open(&probe.path)
+        .await
+        .map_err(|error| Cause::from(error).into_io())?;
+    file.close()
+        .await
+        .map_err(|error| Cause::from(error).into_io())?;
+    ASKED.with_borrow_mut(|asked| asked.insert(device));
+    Ok(())
+}
+
+/// A file of one written block; removed when dropped.
+struct Probe {
+    path: PathBuf,
+}
+
+impl Probe {
+    fn create(directory: &Path) -> io::Result<Self> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let probe = Self {
+            path: directory.join(format!(".probe-{}-{number}", process::id())),
+        };
+        let mut file = File::create(&probe.path)?;
+        file.write_all(&[1; PAGE_BYTES])?;
+        file.sync_data()?;
+        Ok(probe)
+    }
+}
+
+impl Drop for Probe {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_file(&self.path) {
+            tracing::warn!(path = %self.path.display(), %error, "cannot remove a probe file");
+        }
+    }
+}

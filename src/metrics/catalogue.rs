@@ -1,0 +1,90 @@
+//! Every figure that a shard keeps, defined once: its name on the metrics page and what it means.
+
+/// Defines an enum whose variants index an array of figures, with each one's exposed name and its meaning.
+macro_rules! catalogue {
+    ($(#[$doc:meta])* $name:ident { $($variant:ident => ($exposed:literal, $help:literal),)+ }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name {
+            $(#[doc = $help] $variant,)+
+        }
+
+        impl $name {
+            pub const ALL: &[Self] = &[$(Self::$variant,)+];
+            pub(super) const COUNT: usize = Self::ALL.len();
+
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$variant => $exposed,)+ }
+            }
+
+            pub fn help(self) -> &'static str {
+                match self { $(Self::$variant => $help,)+ }
+            }
+
+            #[inline]
+            pub(super) fn index(self) -> usize {
+                self as usize
+            }
+        }
+    };
+}
+
+catalogue! {
+    /// Counts that only go up.
+    Counter {
+        Ticks => ("ticks", "Times that this shard's periodic tick ran; one that stands still is stuck"),
+        ConnectionsAccepted => ("connections_accepted", "Client connections that this shard accepted"),
+        ConnectionsRefused => ("connections_refused", "Client connections closed at once because a limit was reached"),
+        ConnectionsRejected => ("connections_rejected", "Connections closed because of what they sent: not Kafka, an unknown API or version, a lying length"),
+        ReadPauses => ("read_pauses", "Times that a connection was not read because its, or the shard's, bytes in flight were at the limit"),
+        MeshMessages => ("mesh_messages", "Messages sent to other shards"),
+        MeshStalls => ("mesh_stalls", "Times that a message to another shard had to wait because the lane was full"),
+        BatchesAppended => ("batches_appended", "Record batches appended to logs"),
+        RecordsAppended => ("records_appended", "Records appended to logs"),
+        DiskWriteBytes => ("disk_write_bytes", "Bytes written to segments, with padding and with pages written again"),
+        DiskReadBytes => ("disk_read_bytes", "Bytes read from segments"),
+        TailReadBytes => ("tail_read_bytes", "Bytes that fetches were served from memory"),
+        SegmentsSealed => ("segments_sealed", "Segments that were finished and cut to their exact length"),
+        SegmentsDeleted => ("segments_deleted", "Segments deleted by retention, DeleteRecords or the end of their topic"),
+        DiskErrors => ("disk_errors", "Disk operations that failed or came back short"),
+    }
+}
+
+catalogue! {
+    /// What is so at this moment.
+    Gauge {
+        Connections => ("connections", "Open client connections"),
+        RequestsInFlight => ("requests_in_flight", "Requests received and not yet answered"),
+        RequestBytesInFlight => ("request_bytes_in_flight", "Bytes of requests received and not yet answered"),
+        MeshQueueMessages => ("mesh_queue_messages", "Messages to other shards that wait to be taken"),
+        FetchesWaiting => ("fetches_waiting", "Fetches that wait for data"),
+        AcksWaiting => ("acks_waiting", "Produce requests that wait for their write"),
+        Partitions => ("partitions", "Partitions that this shard owns"),
+        TailCacheBytes => ("tail_cache_bytes", "Memory that holds the tails of logs, written or not yet"),
+        SegmentsOpen => ("segments_open", "Segments whose file is open"),
+        FilesOpen => ("files_open", "Open files of logs and indexes"),
+        DiskBytes => ("disk_bytes", "Bytes that this shard's partitions take on disk"),
+        DirectIo => ("direct_io", "1 if O_DIRECT is really on for this shard's segments, 0 if the file system switched it off"),
+        LogDirectoriesOffline => ("log_directories_offline", "Log directories that an I/O error took offline"),
+    }
+}
+
+catalogue! {
+    /// Durations that belong to no request.
+    Latency {
+        DiskWrite => ("disk_write", "From the submission of a segment write to its completion"),
+        DiskRead => ("disk_read", "From the submission of a segment read to its completion"),
+        Fdatasync => ("fdatasync", "From the submission of an fdatasync to its completion"),
+    }
+}
+
+catalogue! {
+    /// The parts of a request's time.
+    Stage {
+        Queue => ("queue", "From the last byte of the request to the start of its execution on the shard that owns the partition"),
+        Execute => ("execute", "Computing: decoding, validating, appending or looking up"),
+        Disk => ("disk", "Waiting for a segment write or read"),
+        Wait => ("wait", "Waiting as the request asked: for min_bytes, or for other replicas"),
+        Total => ("total", "From the last byte of the request to the last byte of its reply handed to the socket"),
+    }
+}

@@ -1,0 +1,443 @@
+//! The shapes of the served requests: which fields each version has, in the order of the wire.
+//!
+//! Names are those of Kafka's message schemas, and a test compares field by field with them. Versions that are not served are left out.
+
+use kafka_protocol::messages::ApiKey;
+
+/// What a field is made of. Lengths and counts are varints in flexible versions, else 2 bytes (strings) or 4.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Always so many bytes.
+    Fixed {
+        name: &'static str,
+        size_bytes: usize,
+    },
+    String,
+    /// Record batches; on the wire plain bytes.
+    Records,
+    Array(&'static Kind),
+    Struct(&'static [Field]),
+}
+
+pub const BOOL: Kind = Kind::Fixed {
+    name: "bool",
+    size_bytes: 1,
+};
+pub const INT8: Kind = Kind::Fixed {
+    name: "int8",
+    size_bytes: 1,
+};
+pub const INT16: Kind = Kind::Fixed {
+    name: "int16",
+    size_bytes: 2,
+};
+pub const INT32: Kind = Kind::Fixed {
+    name: "int32",
+    size_bytes: 4,
+};
+pub const INT64: Kind = Kind::Fixed {
+    name: "int64",
+    size_bytes: 8,
+};
+pub const UUID: Kind = Kind::Fixed {
+    name: "uuid",
+    size_bytes: 16,
+};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field {
+    pub name: &'static str,
+    pub kind: Kind,
+    pub since: i16,
+    pub until: i16,
+    /// The version from which the field may be null.
+    pub nullable_since: Option<i16>,
+    /// The field is not in the sequence but among the tagged fields at the struct's end.
+    pub tag: Option<u32>,
+}
+
+impl Field {
+    pub fn is_in(&self, version: i16) -> bool {
+        self.since <= version && version <= self.until
+    }
+
+    pub fn is_nullable_in(&self, version: i16) -> bool {
+        self.nullable_since.is_some_and(|since| since <= version)
+    }
+
+    const fn since(mut self, version: i16) -> Self {
+        self.since = version;
+        self
+    }
+
+    const fn until(mut self, version: i16) -> Self {
+        self.until = version;
+        self
+    }
+
+    const fn nullable(self) -> Self {
+        self.nullable_since(0)
+    }
+
+    const fn nullable_since(mut self, version: i16) -> Self {
+        self.nullable_since = Some(version);
+        self
+    }
+
+    const fn tag(mut self, tag: u32) -> Self {
+        self.tag = Some(tag);
+        self
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestShape {
+    pub key: ApiKey,
+    pub flexible_since: i16,
+    pub fields: &'static [Field],
+}
+
+const fn request(key: ApiKey, flexible_since: i16, fields: &'static [Field]) -> RequestShape {
+    RequestShape {
+        key,
+        flexible_since,
+        fields,
+    }
+}
+
+const fn field(name: &'static str, kind: Kind) -> Field {
+    Field {
+        name,
+        kind,
+        since: 0,
+        until: i16::MAX,
+        nullable_since: None,
+        tag: None,
+    }
+}
+
+const fn array(name: &'static str, element: &'static Kind) -> Field {
+    field(name, Kind::Array(element))
+}
+
+/// A nested struct; nullable ones are behind a byte, negative for null.
+const fn one(name: &'static str, fields: &'static [Field]) -> Field {
+    field(name, Kind::Struct(fields))
+}
+
+const PRODUCE: &[Field] = &[
+    field("TransactionalId", Kind::String).nullable(),
+    field("Acks", INT16),
+    field("TimeoutMs", INT32),
+    array(
+        "TopicData",
+        &Kind::Struct(&[
+            field("Name", Kind::String).until(12),
+            field("TopicId", UUID).since(13),
+            array(
+                "PartitionData",
+                &Kind::Struct(&[
+                    field("Index", INT32),
+                    field("Records", Kind::Records).nullable(),
+                ]),
+            ),
+        ]),
+    ),
+];
+
+const FETCH: &[Field] = &[
+    field("ClusterId", Kind::String).since(12).nullable().tag(0),
+    field("ReplicaId", INT32).until(14),
+    one(
+        "ReplicaState",
+        &[field("ReplicaId", INT32), field("ReplicaEpoch", INT64)],
+    )
+    .since(15)
+    .tag(1),
+    field("MaxWaitMs", INT32),
+    field("MinBytes", INT32),
+    field("MaxBytes", INT32),
+    field("IsolationLevel", INT8),
+    field("SessionId", INT32).since(7),
+    field("SessionEpoch", INT32).since(7),
+    array(
+        "Topics",
+        &Kind::Struct(&[
+            field("Topic", Kind::String).until(12),
+            field("TopicId", UUID).since(13),
+            array(
+                "Partitions",
+                &Kind::Struct(&[
+                    field("Partition", INT32),
+                    field("CurrentLeaderEpoch", INT32).since(9),
+                    field("FetchOffset", INT64),
+                    field("LastFetchedEpoch", INT32).since(12),
+                    field("LogStartOffset", INT64).since(5),
+                    field("PartitionMaxBytes", INT32),
+                    field("ReplicaDirectoryId", UUID).since(17).tag(0),
+                    field("HighWatermark", INT64).since(18).tag(1),
+                ]),
+            ),
+        ]),
+    ),
+    array(
+        "ForgottenTopicsData",
+        &Kind::Struct(&[
+            field("Topic", Kind::String).until(12),
+            field("TopicId", UUID).since(13),
+            array("Partitions", &INT32),
+        ]),
+    )
+    .since(7),
+    field("RackId", Kind::String).since(11),
+];
+
+const LIST_OFFSETS: &[Field] = &[
+    field("ReplicaId", INT32),
+    field("IsolationLevel", INT8).since(2),
+    array(
+        "Topics",
+        &Kind::Struct(&[
+            field("Name", Kind::String),
+            array(
+                "Partitions",
+                &Kind::Struct(&[
+                    field("PartitionIndex", INT32),
+                    field("CurrentLeaderEpoch", INT32).since(4),
+                    field("Timestamp", INT64),
+                ]),
+            ),
+        ]),
+    ),
+    field("TimeoutMs", INT32).since(10),
+];
+
+const METADATA: &[Field] = &[
+    array(
+        "Topics",
+        &Kind::Struct(&[
+            field("TopicId", UUID).since(10),
+            field("Name", Kind::String).nullable_since(10),
+        ]),
+    )
+    .nullable_since(1),
+    field("AllowAutoTopicCreation", BOOL).since(4),
+    field("IncludeClusterAuthorizedOperations", BOOL)
+        .since(8)
+        .until(10),
+    field("IncludeTopicAuthorizedOperations", BOOL).since(8),
+];
+
+const API_VERSIONS: &[Field] = &[
+    field("ClientSoftwareName", Kind::String).since(3),
+    field("ClientSoftwareVersion", Kind::String).since(3),
+];
+
+const CREATE_TOPICS: &[Field] = &[
+    array(
+        "Topics",
+        &Kind::Struct(&[
+            field("Name", Kind::String),
+            field("NumPartitions", INT32),
+            field("ReplicationFactor", INT16),
+            array(
+                "Assignments",
+                &Kind::Struct(&[field("PartitionIndex", INT32), array("BrokerIds", &INT32)]),
+            ),
+            array(
+                "Configs",
+                &Kind::Struct(&[
+                    field("Name", Kind::String),
+                    field("Value", Kind::String).nullable(),
+                ]),
+            ),
+        ]),
+    ),
+    field("timeoutMs", INT32),
+    field("validateOnly", BOOL),
+];
+
+const DELETE_TOPICS: &[Field] = &[
+    array(
+        "Topics",
+        &Kind::Struct(&[
+            field("Name", Kind::String).nullable(),
+            field("TopicId", UUID),
+        ]),
+    )
+    .since(6),
+    array("TopicNames", &Kind::String).until(5),
+    field("TimeoutMs", INT32),
+];
+
+const DELETE_RECORDS: &[Field] = &[
+    array(
+        "Topics",
+        &Kind::Struct(&[
+            field("Name", Kind::String),
+            array(
+                "Partitions",
+                &Kind::Struct(&[field("PartitionIndex", INT32), field("Offset", INT64)]),
+            ),
+        ]),
+    ),
+    field("TimeoutMs", INT32),
+];
+
+const INIT_PRODUCER_ID: &[Field] = &[
+    field("TransactionalId", Kind::String).nullable(),
+    field("TransactionTimeoutMs", INT32),
+    field("ProducerId", INT64).since(3),
+    field("ProducerEpoch", INT16).since(3),
+];
+
+const OFFSET_FOR_LEADER_EPOCH: &[Field] = &[
+    field("ReplicaId", INT32).since(3),
+    array(
+        "Topics",
+        &Kind::Struct(&[
+            field("Topic", Kind::String),
+            array(
+                "Partitions",
+                &Kind::Struct(&[
+                    field("Partition", INT32),
+                    field("CurrentLeaderEpoch", INT32),
+                    field("LeaderEpoch", INT32),
+                ]),
+            ),
+        ]),
+    ),
+];
+
+const DESCRIBE_CONFIGS: &[Field] = &[
+    array(
+        "Resources",
+        &Kind::Struct(&[
+            field("ResourceType", INT8),
+            field("ResourceName", Kind::String),
+            array("ConfigurationKeys", &Kind::String).nullable(),
+        ]),
+    ),
+    field("IncludeSynonyms", BOOL),
+    field("IncludeDocumentation", BOOL).since(3),
+];
+
+const ALTER_CONFIGS: &[Field] = &[
+    array(
+        "Resources",
+        &Kind::Struct(&[
+            field("ResourceType", INT8),
+            field("ResourceName", Kind::String),
+            array(
+                "Configs",
+                &Kind::Struct(&[
+                    field("Name", Kind::String),
+                    field("Value", Kind::String).nullable(),
+                ]),
+            ),
+        ]),
+    ),
+    field("ValidateOnly", BOOL),
+];
+
+const DESCRIBE_LOG_DIRS: &[Field] = &[array(
+    "Topics",
+    &Kind::Struct(&[field("Topic", Kind::String), array("Partitions", &INT32)]),
+)
+.nullable()];
+
+const CREATE_PARTITIONS: &[Field] = &[
+    array(
+        "Topics",
+        &Kind::Struct(&[
+            field("Name", Kind::String),
+            field("Count", INT32),
+            array("Assignments", &Kind::Struct(&[array("BrokerIds", &INT32)])).nullable(),
+        ]),
+    ),
+    field("TimeoutMs", INT32),
+    field("ValidateOnly", BOOL),
+];
+
+const INCREMENTAL_ALTER_CONFIGS: &[Field] = &[
+    array(
+        "Resources",
+        &Kind::Struct(&[
+            field("ResourceType", INT8),
+            field("ResourceName", Kind::String),
+            array(
+                "Configs",
+                &Kind::Struct(&[
+                    field("Name", Kind::String),
+                    field("ConfigOperation", INT8),
+                    field("Value", Kind::String).nullable(),
+                ]),
+            ),
+        ]),
+    ),
+    field("ValidateOnly", BOOL),
+];
+
+const DESCRIBE_CLUSTER: &[Field] = &[
+    field("IncludeClusterAuthorizedOperations", BOOL),
+    field("EndpointType", INT8).since(1),
+    field("IncludeFencedBrokers", BOOL).since(2),
+];
+
+const DESCRIBE_PRODUCERS: &[Field] = &[array(
+    "Topics",
+    &Kind::Struct(&[
+        field("Name", Kind::String),
+        array("PartitionIndexes", &INT32),
+    ]),
+)];
+
+const LIST_CONFIG_RESOURCES: &[Field] = &[array("ResourceTypes", &INT8).since(1)];
+
+const DESCRIBE_TOPIC_PARTITIONS: &[Field] = &[
+    array("Topics", &Kind::Struct(&[field("Name", Kind::String)])),
+    field("ResponsePartitionLimit", INT32),
+    one(
+        "Cursor",
+        &[
+            field("TopicName", Kind::String),
+            field("PartitionIndex", INT32),
+        ],
+    )
+    .nullable(),
+];
+
+/// One shape for each row of [`super::versions::SERVED`].
+pub const REQUEST_SHAPES: &[RequestShape] = &[
+    request(ApiKey::Produce, 9, PRODUCE),
+    request(ApiKey::Fetch, 12, FETCH),
+    request(ApiKey::ListOffsets, 6, LIST_OFFSETS),
+    request(ApiKey::Metadata, 9, METADATA),
+    request(ApiKey::ApiVersions, 3, API_VERSIONS),
+    request(ApiKey::CreateTopics, 5, CREATE_TOPICS),
+    request(ApiKey::DeleteTopics, 4, DELETE_TOPICS),
+    request(ApiKey::DeleteRecords, 2, DELETE_RECORDS),
+    request(ApiKey::InitProducerId, 2, INIT_PRODUCER_ID),
+    request(ApiKey::OffsetForLeaderEpoch, 4, OFFSET_FOR_LEADER_EPOCH),
+    request(ApiKey::DescribeConfigs, 4, DESCRIBE_CONFIGS),
+    request(ApiKey::AlterConfigs, 2, ALTER_CONFIGS),
+    request(ApiKey::DescribeLogDirs, 2, DESCRIBE_LOG_DIRS),
+    request(ApiKey::CreatePartitions, 2, CREATE_PARTITIONS),
+    request(
+        ApiKey::IncrementalAlterConfigs,
+        1,
+        INCREMENTAL_ALTER_CONFIGS,
+    ),
+    request(ApiKey::DescribeCluster, 0, DESCRIBE_CLUSTER),
+    request(ApiKey::DescribeProducers, 0, DESCRIBE_PRODUCERS),
+    request(ApiKey::ListConfigResources, 0, LIST_CONFIG_RESOURCES),
+    request(
+        ApiKey::DescribeTopicPartitions,
+        0,
+        DESCRIBE_TOPIC_PARTITIONS,
+    ),
+];
+
+pub fn shape_of(key: ApiKey) -> Option<&'static RequestShape> {
+    REQUEST_SHAPES.iter().find(|shape| shape.key == key)
+}

@@ -121,7 +121,10 @@ fn a_crash_leaves_a_prefix_that_reaches_the_recovery_point() {
             assert_eq!(recovered.distrust, None);
             assert_eq!(recovered.damaged, []);
             assert_fits(&recovered, &writer);
-            assert_eq!(recovered.leader_epochs.entries(), writer.epochs.entries());
+            // An epoch whose batches never reached the disk may stay, without one.
+            let mut epochs = recovered.leader_epochs.clone();
+            epochs.truncate_from_end(recovered.log_end_offset);
+            assert_eq!(epochs, writer.epochs);
 
             let again = recover(writer.dir(), partition(), &RULES).unwrap();
             assert_eq!(again.cuts, [], "nothing is left to cut");

@@ -62,7 +62,7 @@ func check(name string, body func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	if err := body(ctx); err != nil {
-		fmt.Printf("not ok %s: %s\n", name, strings.ReplaceAll(err.Error(), "\n", " "))
+		fmt.Printf("not ok %s # %s\n", name, strings.ReplaceAll(err.Error(), "\n", " "))
 		return
 	}
 	fmt.Printf("ok %s\n", name)
@@ -122,17 +122,15 @@ func (s *suite) createTopic(ctx context.Context, topic string) error {
 	if _, err := s.admin.CreateTopic(ctx, s.corpus.Partitions, 1, nil, topic); err != nil {
 		return err
 	}
-	details, err := s.admin.ListTopics(ctx, topic)
-	if err != nil {
-		return err
-	}
-	if got := len(details[topic].Partitions); got != int(s.corpus.Partitions) {
-		return fmt.Errorf("%d partitions in the metadata, wanted %d", got, s.corpus.Partitions)
-	}
-	if details[topic].ID == (kadm.TopicID{}) {
-		return errors.New("the topic has no id")
-	}
-	return nil
+	// A broker may answer before its metadata shows the topic, as Kafka under load does.
+	return eventually(ctx, func() (bool, error) {
+		details, err := s.admin.ListTopics(ctx, topic)
+		if err != nil {
+			return false, err
+		}
+		created := details[topic]
+		return len(created.Partitions) == int(s.corpus.Partitions) && created.ID != kadm.TopicID{}, nil
+	})
 }
 
 func (s *suite) produce(ctx context.Context, topic string, codec kgo.CompressionCodec) error {

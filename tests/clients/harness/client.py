@@ -51,7 +51,7 @@ class ClientSuite:
         except Exception as error:  # whatever the client raises is this check's failure, and the next ones still run
             place = traceback.extract_tb(error.__traceback__)[-1]
             reason = f"{type(error).__name__}: {error} ({place.filename.rpartition('/')[2]}:{place.lineno})"
-            print(f"not ok {name}: {reason}".replace("\n", " "), flush=True)
+            print(f"not ok {name} # {reason}".replace("\n", " "), flush=True)
         else:
             print(f"ok {name}", flush=True)
 

@@ -132,7 +132,10 @@ fn a_broker_becomes_ready_stops_when_asked_and_starts_again() {
         // The kernel takes rings down after the process has ended, and the listening sockets with them.
         let deadline = Instant::now() + WAIT_MAX;
         while TcpStream::connect(clients).is_ok() {
-            assert!(Instant::now() < deadline, "{clients} still takes connections");
+            assert!(
+                Instant::now() < deadline,
+                "{clients} still takes connections"
+            );
             thread::sleep(Duration::from_millis(20));
         }
     }

@@ -23,7 +23,7 @@ use crate::io::net::{self, BoundListener, NetError};
 use crate::metrics::MetricsRegistry;
 use crate::model::ShardId;
 use crate::model::limits::{
-    CONTROLLER_COMMANDS_MAX, FOREIGN_MESSAGES_MAX, KILLED_OWNER_WAIT_MS, OPEN_FILES_PERCENT_MAX,
+    FOREIGN_MESSAGES_MAX, KILLED_OWNER_WAIT_MS, OPEN_FILES_PERCENT_MAX,
 };
 use crate::shard::call::ReplyTo;
 use crate::shard::command::{Command, Message};
@@ -118,7 +118,8 @@ impl Broker {
             partitions[owner.index()].push(partition);
         }
 
-        let (commands, commanded) = crossbeam::channel::bounded::<ControllerCommand>(CONTROLLER_COMMANDS_MAX);
+        // Bounded by the connections: each has at most one admin request in flight.
+        let (commands, commanded) = crossbeam::channel::unbounded::<ControllerCommand>();
         let mut listeners = bind_all(&config, threads)?;
         let addresses = listeners[0].iter().map(|(listener, _)| listener.local_addr()).collect();
         let clock = Clock::system();
@@ -130,13 +131,12 @@ impl Broker {
         let seats = mesh::seats(threads).into_iter().zip(partitions).zip(&plan.shards);
         for (index, ((seat, partitions), core)) in seats.enumerate() {
             let (home, from_outside) = foreign_lane(FOREIGN_MESSAGES_MAX);
-            lanes.push(home.clone());
+            lanes.push(home);
             let seat = ShardSeat {
                 shard: ShardId(index as u16),
                 shard_count,
                 seat,
                 from_outside,
-                home,
                 commands: commands.clone(),
                 config: config.clone(),
                 image: image.clone(),

@@ -14,6 +14,9 @@ use kafka_protocol::protocol::StrBytes;
 use kafka_protocol::records::{self as codec, Compression, RecordBatchDecoder, RecordBatchEncoder};
 use proptest::prelude::*;
 
+/// The codecs are slow without optimisation.
+const CASES: u32 = 48;
+
 const INFLATED_BYTES_MAX: usize = 1 << 20;
 
 const RULES: ValidationRules = ValidationRules {
@@ -144,6 +147,8 @@ fn any_codec() -> impl Strategy<Value = Codec> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(CASES))]
+
     #[test]
     fn what_is_built_here_reads_back_here(records in any_records(), codec in any_codec()) {
         let batch = built(&records, codec);

@@ -8,6 +8,7 @@ use crate::metadata::{MetadataImage, Topic};
 use crate::model::TopicId;
 use crate::shard::runtime::Shard;
 
+use super::admin_context::AdminContext;
 use super::controller_client::ControllerClient;
 
 /// One for each connection; cheap to clone.
@@ -20,19 +21,29 @@ pub struct ApiContext {
 }
 
 impl ApiContext {
-    pub fn image(&self) -> Arc<MetadataImage> {
-        self.shard.image()
-    }
-
-    pub fn config(&self) -> Arc<BrokerConfig> {
-        self.shard.config()
-    }
-
     pub fn topic(&self, name: &str) -> Option<Arc<Topic>> {
         self.image().topic(name).cloned()
     }
 
     pub fn topic_by_id(&self, id: TopicId) -> Option<Arc<Topic>> {
         self.image().topic_by_id(id).cloned()
+    }
+}
+
+impl AdminContext for ApiContext {
+    fn image(&self) -> Arc<MetadataImage> {
+        self.shard.image()
+    }
+
+    fn config(&self) -> Arc<BrokerConfig> {
+        self.shard.config()
+    }
+
+    fn advertised(&self) -> &HostPort {
+        &self.advertised
+    }
+
+    fn controller(&self) -> &ControllerClient {
+        &self.controller
     }
 }

@@ -10,6 +10,7 @@ use kafka_protocol::messages::describe_log_dirs_response::{
 };
 use kafka_protocol::protocol::StrBytes;
 
+use crate::api::admin_context::AdminContext;
 use crate::api::context::ApiContext;
 use crate::api::reply::{PendingReply, Reply, RequestId};
 use crate::model::{PartitionIndex, TopicPartition};

@@ -7,9 +7,9 @@ use kafka_protocol::protocol::{Decodable, Encodable};
 use crate::api::context::ApiContext;
 use crate::api::reply::{PendingReply, Reply, RequestId};
 use crate::api::{
-    api_versions, delete_records,
-    describe_log_dirs, describe_producers, fetch,
-    list_offsets,
+    alter_configs, api_versions, create_partitions, create_topics, delete_records, delete_topics, describe_cluster,
+    describe_configs, describe_log_dirs, describe_producers, describe_topic_partitions, fetch,
+    incremental_alter_configs, init_producer_id, list_config_resources, list_offsets, metadata,
     offset_for_leader_epoch, produce,
 };
 use crate::protocol::request::Request;
@@ -44,6 +44,17 @@ pub fn dispatch(context: &ApiContext, request: Request) -> Result<Dispatch, Deco
         ApiKey::DescribeLogDirs => shared(describe_log_dirs::dispatch(context, id, body.decode()?)),
         ApiKey::DescribeProducers => shared(describe_producers::dispatch(context, id, body.decode()?)),
         ApiKey::ApiVersions => body.answer(context, api_versions::handle),
+        ApiKey::Metadata => body.answer(context, metadata::handle),
+        ApiKey::InitProducerId => body.answer(context, init_producer_id::handle),
+        ApiKey::CreateTopics => body.answer(context, create_topics::handle),
+        ApiKey::DeleteTopics => body.answer(context, delete_topics::handle),
+        ApiKey::CreatePartitions => body.answer(context, create_partitions::handle),
+        ApiKey::DescribeConfigs => body.answer(context, describe_configs::handle),
+        ApiKey::AlterConfigs => body.answer(context, alter_configs::handle),
+        ApiKey::IncrementalAlterConfigs => body.answer(context, incremental_alter_configs::handle),
+        ApiKey::DescribeCluster => body.answer(context, describe_cluster::handle),
+        ApiKey::DescribeTopicPartitions => body.answer(context, describe_topic_partitions::handle),
+        ApiKey::ListConfigResources => body.answer(context, list_config_resources::handle),
         key => unreachable!("{key:?} is in the table of served APIs but has no handler"),
     }
 }

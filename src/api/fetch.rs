@@ -13,6 +13,7 @@ use kafka_protocol::messages::fetch_request::{FetchPartition, FetchRequest};
 use kafka_protocol::protocol::StrBytes;
 use kafka_protocol::ResponseError;
 
+use crate::api::admin_context::AdminContext;
 use crate::api::context::ApiContext;
 use crate::api::error_code;
 use crate::api::owners::ByOwner;

@@ -7,12 +7,12 @@ use std::time::Duration;
 use crossbeam::channel::Sender;
 
 use crate::api::context::ApiContext;
-use crate::api::controller_client::ControllerClient;
+use crate::api::controller_client::{ControllerClient, ControllerGone};
 use crate::config::{BrokerConfig, HostPort};
 use crate::controller::ControllerCommand;
 use crate::io::clock::Clock;
 use crate::io::executor;
-use crate::io::mesh::{ForeignReceiver, ForeignSender, MeshSeat};
+use crate::io::mesh::{ForeignReceiver, MeshSeat};
 use crate::io::net::BoundListener;
 use crate::metadata::MetadataImage;
 use crate::metrics::MetricsRegistry;
@@ -31,7 +31,6 @@ pub struct ShardSeat {
     pub shard_count: u16,
     pub seat: MeshSeat<Message>,
     pub from_outside: ForeignReceiver<Message>,
-    pub home: ForeignSender<Message>,
     pub commands: Sender<ControllerCommand>,
     pub config: Arc<BrokerConfig>,
     pub image: Arc<MetadataImage>,
@@ -73,10 +72,12 @@ pub async fn run(seat: ShardSeat) {
         .detach();
     }
     let server = Server::new(shard.clone());
+    let commands = seat.commands;
+    let controller = ControllerClient::new(move |command| commands.send(command).map_err(|_| ControllerGone));
     for (listener, advertised) in seat.listeners {
         let context = ApiContext {
             shard: shard.clone(),
-            controller: ControllerClient::new(shard.clone(), seat.commands.clone(), seat.home.clone()),
+            controller: controller.clone(),
             advertised: Rc::new(advertised),
         };
         server.listen(listener.open(), context);

@@ -55,7 +55,7 @@ pub const BROKER_SETTINGS: &[Setting] = &[
         .at_least(1024)
         .bytes()
         .doc("The most bytes that one fetch response holds, save that the first batch is sent whole."),
-    Setting::list("listener.security.protocol.map", "PLAINTEXT:PLAINTEXT")
+    Setting::string("listener.security.protocol.map", "PLAINTEXT:PLAINTEXT")
         .check(Check::Form(listener::check_protocol_map))
         .doc("The protocol of each listener name, as NAME:PLAINTEXT; it is needed where listeners has names other than PLAINTEXT."),
     Setting::list("listeners", "PLAINTEXT://127.0.0.1:9092").high().check(Check::Form(listener::check_listeners)).doc(
@@ -85,11 +85,11 @@ pub const BROKER_SETTINGS: &[Setting] = &[
         .check(Check::ElementsOf(&["compact", "delete"]))
         .online()
         .doc("The default of the topics' cleanup.policy."),
-    Setting::string("log.dir", "./corelog-data")
+    Setting::list("log.dir", "./corelog-data")
         .high()
         .check(Check::Form(check_directory))
         .doc("The directory of all data. Kafka's default is /tmp/kafka-logs."),
-    Setting::string("log.dirs", "")
+    Setting::list("log.dirs", "")
         .unset()
         .high()
         .check(Check::Form(check_directory))
@@ -261,7 +261,8 @@ pub const BROKER_SETTINGS: &[Setting] = &[
 ];
 
 pub fn broker_setting(name: &str) -> Option<&'static Setting> {
-    BROKER_SETTINGS.iter().find(|setting| setting.name == name)
+    let found = BROKER_SETTINGS.binary_search_by(|setting| setting.name.cmp(name));
+    found.ok().map(|index| &BROKER_SETTINGS[index])
 }
 
 fn check_directory(raw: &str) -> Result<(), String> {

@@ -3,7 +3,7 @@
 //! ```text
 //! # a comment, ! another          key = value      key: value      key value
 //! key = a value that goes on \
-//!       in the next line          \t \n \r \f \uXXXX \\ \= \: \# and \! are escapes; other escaped characters stand for themselves
+//!       in the next line          \t \n \r \f \uHHHH \\ \= \: \# and \! are escapes; other escaped characters stand for themselves
 //! ```
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]

@@ -57,7 +57,8 @@ pub const TOPIC_SETTINGS: &[Setting] = &[
         .at_least(0)
         .ms()
         .synonyms(&[Synonym::of("log.flush.interval.ms")])
-        .doc("After how long written records are made durable with fdatasync, in the background."),
+        .doc("After how long written records are made durable with fdatasync, in the background. Kafka's default is never; see \
+             log.flush.interval.ms."),
     topic(Setting::list("follower.replication.throttled.replicas", ""))
         .fixed(NO_REPLICATION)
         .doc("The replicas whose replication is throttled on the follower's side."),
@@ -191,7 +192,8 @@ const fn topic(setting: Setting) -> Setting {
 }
 
 pub fn topic_setting(name: &str) -> Option<&'static Setting> {
-    TOPIC_SETTINGS.iter().find(|setting| setting.name == name)
+    let found = TOPIC_SETTINGS.binary_search_by(|setting| setting.name.cmp(name));
+    found.ok().map(|index| &TOPIC_SETTINGS[index])
 }
 
 #[cfg(test)]

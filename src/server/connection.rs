@@ -3,6 +3,7 @@
 use std::io::IoSlice;
 use std::rc::Rc;
 
+use crate::api::admin_context::AdminContext;
 use crate::api::context::ApiContext;
 use crate::api::dispatch::{self, Dispatch};
 use crate::api::reply::RequestId;

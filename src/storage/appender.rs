@@ -213,7 +213,9 @@ impl Appender {
         }
         if self.queued.is_empty() {
             let open = self.open.as_ref()?;
-            let tail_in_flight = self.in_flight.iter().any(|write| !write.done && write.ends_inside_a_page);
+            let segment = self.end.segment;
+            let tail_in_flight =
+                self.in_flight.iter().any(|write| !write.done && write.ends_inside_a_page && write.segment == segment);
             if tail_in_flight || open.chunk.len() == open.carried_bytes {
                 return None;
             }
@@ -333,10 +335,11 @@ mod tests {
         fn apply(&mut self, write: &TailWrite) {
             let at = write.position.0 as usize;
             assert_eq!(at % PAGE_BYTES, 0, "writes start on a page boundary");
-            let bytes = write.chunk.padded_bytes();
+            let mut bytes = write.chunk.bytes().to_vec();
+            bytes.resize(write.chunk.padded_len(), 0);
             assert_eq!(bytes.len() % PAGE_BYTES, 0, "writes are whole pages");
             self.0.resize(self.0.len().max(at + bytes.len()), 0);
-            self.0[at..at + bytes.len()].copy_from_slice(bytes);
+            self.0[at..at + bytes.len()].copy_from_slice(&bytes);
         }
     }
 

@@ -91,19 +91,18 @@ pub fn select(run: &ByteRun, wanted: Wanted, segment_end: FilePosition, check_cr
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::TimestampMs;
     use crate::record::encode::BatchBuilder;
     use bytes::Bytes;
 
     fn run_of(batches: &[(i64, usize)]) -> ByteRun {
         let mut run = ByteRun::starting_at(FilePosition(0));
         for &(base_offset, records) in batches {
-            let mut builder = BatchBuilder::new();
+            let mut builder = BatchBuilder::new().base_offset(Offset(base_offset));
             for n in 0..records {
-                builder.add(0, None, Some(&[n as u8; 100]));
+                builder.push(TimestampMs(0), None, Some(&[n as u8; 100]), &[]);
             }
-            let mut batch = builder.build().to_vec();
-            batch[..8].copy_from_slice(&base_offset.to_be_bytes());
-            run.push(Bytes::from(batch));
+            run.push(Bytes::from(builder.build()));
         }
         run
     }

@@ -13,3 +13,11 @@ pub use log_file::{LogFile, OpenMode};
 pub use read_bytes::ReadBytes;
 
 pub(super) use read_bytes::collect_returned_reads;
+
+/// A directory for tests on the disk that the build is on, where O_DIRECT works although /tmp may be memory.
+#[cfg(test)]
+pub(crate) fn test_directory() -> tempfile::TempDir {
+    let target = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("target");
+    std::fs::create_dir_all(&target).expect("the build's directory");
+    tempfile::tempdir_in(target).expect("a directory on the disk")
+}

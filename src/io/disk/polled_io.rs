@@ -1,10 +1,10 @@
 //! Makes glommio find out whether a device can really be polled for completions.
 //!
-//! At an executor's first file on a device glommio 0.9 reads the file's first block through a polling ring, and from then on sends every
-//! disk read and write there if that worked. For a file that is empty, or whose first block was allocated and never
-//! written, the kernel answers without asking the device: glommio then polls a device that cannot be polled, and every write fails
-//! with EOPNOTSUPP. New segments are just such files. So before an executor opens its first file on a device, it
-//! opens one here whose first block has been written.
+//! At an executor's first file on a device glommio 0.9 reads the file's first block through a polling ring, and if that works
+//! it sends all later reads and writes there. For a file that is empty, or whose first block was allocated and never written, the kernel answers
+//! without asking the device: glommio then polls a device that may not know how, and every read that reaches the device fails with
+//! EOPNOTSUPP (seen on a virtio disk). New segments are just such files. So before an executor opens its first file on a
+//! device, it opens one here whose first block has been written.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -35,15 +35,8 @@ pub(super) async fn ask_device_of(directory: &Path) -> io::Result<()> {
     let directory = directory.to_owned();
     let probe = match blocking::run(move || Probe::create(&directory)).await {
         Ok(probe) => probe,
-        // Nothing can be created here, so no empty file will be either; what exists is asked by its own opening.
-        Err(error)
-            if matches!(
-                error.raw_os_error(),
-                Some(libc::EACCES | libc::EPERM | libc::EROFS)
-            ) =>
-        {
-            return Ok(());
-        }
+        // Nothing can be created here, or not now, and so no empty file either; a file that exists was most likely written.
+        Err(error) if cannot_create_here(&error) => return Ok(()),
         Err(error) => return Err(error),
     };
     let file = DmaFile::open(&probe.path)
@@ -54,6 +47,13 @@ pub(super) async fn ask_device_of(directory: &Path) -> io::Result<()> {
         .map_err(|error| Cause::from(error).into_io())?;
     ASKED.with_borrow_mut(|asked| asked.insert(device));
     Ok(())
+}
+
+fn cannot_create_here(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(libc::EACCES | libc::EPERM | libc::EROFS | libc::ENOSPC | libc::EDQUOT)
+    )
 }
 
 /// A file of one written block; removed when dropped.

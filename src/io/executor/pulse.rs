@@ -126,3 +126,64 @@ fn look_after(watched: &mut Watched) -> bool {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+    use std::task::Wake;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Wakes(AtomicUsize);
+
+    impl Wake for Wakes {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn a_stopped_tick_is_woken_at_once_and_then_ever_more_rarely() {
+        let heart = Arc::new(Heart {
+            name: "shard-0".to_owned(),
+            beats: AtomicU64::new(0),
+            tick: Mutex::new(None),
+        });
+        let wakes = Arc::new(Wakes::default());
+        let count = || wakes.0.load(Ordering::Relaxed);
+        heart.start(Arc::clone(&wakes).into());
+        let mut watched = Watched {
+            heart: Arc::downgrade(&heart),
+            beats_seen: 0,
+            periods_without_beat: 0,
+        };
+
+        heart.beat();
+        assert!(look_after(&mut watched));
+        assert_eq!(count(), 0, "a beating heart was woken");
+        assert!(look_after(&mut watched));
+        assert_eq!(count(), 1);
+        for _ in 1..1000 {
+            assert!(look_after(&mut watched));
+        }
+        assert_eq!(count(), 10, "the periods 1, 2, 4 ... 512");
+
+        heart.beat();
+        assert!(look_after(&mut watched));
+        assert!(look_after(&mut watched));
+        assert_eq!(
+            count(),
+            11,
+            "a heart that stops again is woken at once again"
+        );
+
+        heart.stop();
+        for _ in 0..10 {
+            assert!(look_after(&mut watched));
+        }
+        assert_eq!(count(), 11, "an executor that has ended was woken");
+        drop(heart);
+        assert!(!look_after(&mut watched));
+    }
+}

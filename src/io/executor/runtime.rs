@@ -14,11 +14,19 @@ use crate::model::limits::{
 
 /// An executor for the current thread, which is pinned as asked.
 pub(super) fn build(name: &str, core: Core) -> Result<LocalExecutor, ExecutorError> {
+    build_preempted_after(Duration::from_millis(PREEMPT_AFTER_MS), name, core)
+}
+
+fn build_preempted_after(
+    time_slice: Duration,
+    name: &str,
+    core: Core,
+) -> Result<LocalExecutor, ExecutorError> {
     let executor = LocalExecutorBuilder::new(Placement::Unbound)
         .name(name)
         .io_memory(READ_MEMORY_BYTES_PER_EXECUTOR)
         .ring_depth(RING_DEPTH)
-        .preempt_timer(Duration::from_millis(PREEMPT_AFTER_MS))
+        .preempt_timer(time_slice)
         .blocking_thread_pool_placement(PoolPlacement::Unbound(BLOCKING_THREADS_PER_EXECUTOR))
         .make()
         .map_err(|error| ExecutorError::Ring {
@@ -63,4 +71,70 @@ pub(super) fn run<T>(executor: &LocalExecutor, name: &str, main: impl Future<Out
 pub fn block_on<T>(main: impl Future<Output = T>) -> T {
     let executor = build("block-on", Core::Unpinned).unwrap_or_else(|error| panic!("{error}"));
     run(&executor, "block-on", main)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::task::Poll;
+    use std::thread;
+
+    use crossbeam::channel;
+
+    use super::super::pulse;
+    use super::super::task::yield_now;
+    use super::*;
+
+    /// Short enough that the timer is now and then over before the first queue runs, which is when glommio parks on runnable queues. A bare
+    /// glommio executor stops within some ten thousand yields (with slices of 1 ms, within a million).
+    const SHORT_TIME_SLICE: Duration = Duration::from_micros(100);
+    const YIELD_COUNT: usize = 200_000;
+
+    /// Fails, instead of waiting, where an executor sleeps for ever. Its thread is left behind then.
+    fn ends_within_a_minute(work: impl FnOnce() + Send + 'static) {
+        let (done, is_done) = channel::bounded(1);
+        thread::spawn(move || {
+            work();
+            // Nobody listens any more where it took too long.
+            let _late = done.send(());
+        });
+        is_done
+            .recv_timeout(Duration::from_secs(60))
+            .expect("the executor sleeps on runnable tasks");
+    }
+
+    #[test]
+    fn executor_does_not_park_for_ever_with_runnable_queues() {
+        ends_within_a_minute(|| {
+            let executor = build_preempted_after(SHORT_TIME_SLICE, "parks", Core::Unpinned)
+                .expect("an executor");
+            run(&executor, "parks", async {
+                for _ in 0..YIELD_COUNT {
+                    yield_now().await;
+                }
+            });
+        });
+    }
+
+    #[test]
+    fn an_executor_that_sleeps_on_its_own_tick_is_woken_from_outside() {
+        ends_within_a_minute(|| {
+            let executor = build_preempted_after(SHORT_TIME_SLICE, "no tick", Core::Unpinned)
+                .expect("an executor");
+            // No tick here, as after a sleep on the tick's own task: only the pulse is left.
+            let heart = pulse::watch("no tick");
+            executor.run(async {
+                poll_fn(|cx| {
+                    heart.start(cx.waker().clone());
+                    Poll::Ready(())
+                })
+                .await;
+                for _ in 0..YIELD_COUNT {
+                    heart.beat();
+                    yield_now().await;
+                }
+                heart.stop();
+            });
+        });
+    }
 }

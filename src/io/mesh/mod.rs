@@ -11,6 +11,8 @@ mod foreign;
 mod inbox;
 mod outbox;
 mod seat;
+#[cfg(test)]
+mod tests;
 
 pub use foreign::{ForeignReceiver, ForeignSendError, ForeignSender, foreign_lane};
 pub use inbox::Inbox;

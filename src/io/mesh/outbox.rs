@@ -10,7 +10,7 @@ use glommio::{GlommioError, ResourceType};
 
 use super::seat::Waiting;
 use crate::io::event::{Event, Signal};
-use crate::io::executor::{next_tick, spawn_local};
+use crate::io::executor::{Task, next_tick, spawn_local};
 use crate::model::limits::{MESH_MESSAGES_UNTAKEN_MAX, MESH_QUEUE_MESSAGES_MAX};
 
 /// Messages to all other members. A clone is the same outbox.
@@ -26,6 +26,8 @@ struct Lanes<T: Send + 'static> {
     /// By target; `None` at the member itself.
     lanes: Vec<Option<Lane<T>>>,
     pushed: Signal,
+    /// Cancelled when the outbox and all inboxes are gone.
+    _flusher: Task<()>,
 }
 
 pub(super) struct Lane<T: Send + 'static> {
@@ -79,16 +81,15 @@ impl<T: Send + 'static> Lane<T> {
 impl<T: Send + 'static> Outbox<T> {
     /// The outbox and the task that flushes it after every turn that pushed something.
     pub(super) fn new(lanes: Vec<Option<Lane<T>>>) -> Self {
-        let outbox = Self(Rc::new(Lanes {
-            lanes,
-            pushed: Signal::new(),
-        }));
-        spawn_local(flush_after_each_turn(
-            outbox.0.pushed.clone(),
-            Rc::downgrade(&outbox.0),
-        ))
-        .detach();
-        outbox
+        Self(Rc::new_cyclic(|this| {
+            let pushed = Signal::new();
+            let flusher = spawn_local(flush_after_each_turn(pushed.clone(), Weak::clone(this)));
+            Lanes {
+                lanes,
+                pushed,
+                _flusher: flusher,
+            }
+        }))
     }
 
     /// Puts a message on the lane to `target`; it leaves when the tasks that are runnable now have run, or by `flush`. The order to one target is the

@@ -150,3 +150,83 @@ impl Accepted {
         Connection::new(self.socket.into(), self.peer)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+    use std::os::fd::OwnedFd;
+
+    use super::*;
+    use crate::io::executor::{Core, block_on, spawn, timeout};
+
+    const ANY_PORT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
+    #[test]
+    fn an_address_that_is_taken_is_an_error_that_names_it() {
+        let taken = bind(ANY_PORT, 2).expect("two listeners");
+        let address = taken[0].local_addr();
+        // SO_REUSEPORT alone would let a second broker of the same user take half of the connections.
+        let error = bind(address, 2).expect_err("a second broker");
+        assert!(matches!(error, NetError::AddressInUse { .. }), "{error}");
+        assert!(error.to_string().contains(&address.to_string()), "{error}");
+        drop(taken);
+        bind(address, 2).expect("listeners after the first broker");
+    }
+
+    #[test]
+    fn a_restart_is_not_kept_from_its_port_by_lingering_connections() {
+        let address = block_on(async {
+            let listener = bind(ANY_PORT, 1).expect("a listener").remove(0).open();
+            let client = std::net::TcpStream::connect(listener.local_addr()).expect("a connection");
+            // The server closes first, so that its end lingers in TIME_WAIT.
+            drop(listener.accept().await.expect("the connection"));
+            drop(client);
+            listener.local_addr()
+        });
+        bind(address, 2).expect("listeners on the same port");
+    }
+
+    #[test]
+    fn connections_reach_all_listeners_of_an_address() {
+        const LISTENERS: usize = 2;
+        let listeners = bind(ANY_PORT, LISTENERS).expect("two listeners");
+        let address = listeners[0].local_addr();
+        let threads: Vec<_> = listeners
+            .into_iter()
+            .map(|listener| {
+                let accepting = || async move {
+                    let listener = listener.open();
+                    let accepted = timeout(Duration::from_secs(30), listener.accept()).await;
+                    accepted
+                        .map(|accepted| accepted.map(|_connection| ()))
+                        .is_ok_and(|outcome| outcome.is_ok())
+                };
+                spawn("accepts", Core::Unpinned, accepting).expect("an executor")
+            })
+            .collect();
+        // The kernel picks by a hash of both ports: 64 connections miss one of two listeners once in 2^63 runs.
+        let clients: Vec<_> = (0..64)
+            .map(|_| std::net::TcpStream::connect(address))
+            .collect();
+        for thread in threads {
+            assert!(thread.join(), "a listener got no connection");
+        }
+        drop(clients);
+    }
+
+    #[test]
+    fn an_accepted_connection_sends_at_once_and_is_kept_alive() {
+        block_on(async {
+            let listener = bind(ANY_PORT, 1).expect("a listener").remove(0).open();
+            let client = std::net::TcpStream::connect(listener.local_addr()).expect("a connection");
+            let accepted = listener.accept().await.expect("the connection");
+            assert_eq!(
+                accepted.peer_addr(),
+                client.local_addr().expect("an address")
+            );
+            assert!(accepted.socket.nodelay().expect("an option"));
+            let socket = Socket::from(OwnedFd::from(accepted.socket));
+            assert!(socket.keepalive().expect("an option"));
+        });
+    }
+}

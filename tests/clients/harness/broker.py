@@ -157,8 +157,11 @@ def free_ports(count):
     return ports
 
 
-def log_tail(broker, lines=40):
+def log_tail(broker, count=40):
+    """The end of the broker's log; from its panic on where there was one."""
     try:
-        return "\n".join(broker.log_path.read_text(errors="replace").splitlines()[-lines:])
+        lines = broker.log_path.read_text(errors="replace").splitlines()
     except OSError:
         return "(no log)"
+    panic = next((number for number, line in enumerate(lines) if "panicked at" in line), None)
+    return "\n".join(lines[-count:] if panic is None else lines[panic : panic + count])

@@ -41,6 +41,8 @@ pub struct ShardSeat {
     pub log_dir: LogDir,
     pub tail_cache_bytes: usize,
     pub open_files_max: usize,
+    /// Told when the shard has stopped and its clients have their answers.
+    pub ended: Sender<ShardId>,
 }
 
 /// The main task of a shard's executor; ends when the broker has stopped.
@@ -89,4 +91,6 @@ pub async fn run(seat: ShardSeat) {
     }
     // What was answered last still has to reach its clients.
     server.drain(Duration::from_millis(DRAIN_MS)).await;
+    // Nobody waits for it if the broker's handle is gone.
+    let _ = seat.ended.send(seat.shard);
 }

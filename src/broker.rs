@@ -26,6 +26,7 @@ use crate::model::ShardId;
 use crate::model::limits::{
     DRAIN_MS, FOREIGN_MESSAGES_MAX, OPEN_FILES_PERCENT_MAX,
 };
+use crate::shard::cache_budget::CacheBudget;
 use crate::shard::call::ReplyTo;
 use crate::shard::command::{Command, Message};
 use crate::shard::log_dir::LogDir;
@@ -123,7 +124,7 @@ impl Broker {
         let addresses = listeners[0].iter().map(|(listener, _)| listener.local_addr()).collect();
         let clock = Clock::system();
         let log_dir = LogDir::new(data);
-        let tail_cache_bytes = tail_cache_bytes(&config) / threads;
+        let cache_budget = CacheBudget::new(tail_cache_bytes(&config), threads);
         let open_files_max = open_files_max() / threads;
         let (ended, shards_ended) = crossbeam::channel::bounded(threads);
         let mut lanes = Vec::with_capacity(threads);
@@ -146,7 +147,7 @@ impl Broker {
                 clock: clock.clone(),
                 metrics: metrics.clone(),
                 log_dir: log_dir.clone(),
-                tail_cache_bytes,
+                cache_budget: cache_budget.clone(),
                 open_files_max,
                 ended,
             };
@@ -276,13 +277,13 @@ fn remove_deleted(data: &std::path::Path) {
     }
 }
 
-/// A quarter of the machine's memory, unless the settings say otherwise.
+/// A sixteenth of the machine's memory, unless the settings say otherwise.
 fn tail_cache_bytes(config: &BrokerConfig) -> usize {
-    let quarter = || {
+    let sixteenth = || {
         let info = rustix::system::sysinfo();
-        (info.totalram as u64).saturating_mul(u64::from(info.mem_unit.max(1))) / 4
+        (info.totalram as u64).saturating_mul(u64::from(info.mem_unit.max(1))) / 16
     };
-    usize::try_from(config.log_tail_cache_bytes.unwrap_or_else(quarter)).unwrap_or(usize::MAX)
+    usize::try_from(config.log_tail_cache_bytes.unwrap_or_else(sixteenth)).unwrap_or(usize::MAX)
 }
 
 fn open_files_max() -> usize {

@@ -19,6 +19,7 @@ use crate::metrics::MetricsRegistry;
 use crate::model::ShardId;
 use crate::model::limits::DRAIN_MS;
 use crate::server::accept::Server;
+use crate::shard::cache_budget::CacheBudget;
 use crate::shard::command::Message;
 use crate::shard::log_dir::LogDir;
 use crate::shard::metadata::RecoveredPartition;
@@ -39,7 +40,7 @@ pub struct ShardSeat {
     pub clock: Clock,
     pub metrics: MetricsRegistry,
     pub log_dir: LogDir,
-    pub tail_cache_bytes: usize,
+    pub cache_budget: CacheBudget,
     pub open_files_max: usize,
     /// Told when the shard has stopped and its clients have their answers.
     pub ended: Sender<ShardId>,
@@ -54,7 +55,7 @@ pub async fn run(seat: ShardSeat) {
         metrics: seat.metrics.shard(seat.shard),
         log_dir: seat.log_dir,
         config: seat.config,
-        tail_cache_bytes: seat.tail_cache_bytes,
+        cache_budget: seat.cache_budget,
         open_files_max: seat.open_files_max,
     };
     let shard = Shard::new(parts, seat.image);

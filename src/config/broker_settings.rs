@@ -203,7 +203,7 @@ pub const BROKER_SETTINGS: &[Setting] = &[
         .online()
         .doc("The default of the topics' file.delete.delay.ms."),
     Setting::long("log.tail.cache.bytes", "").unset().at_least(16 * 1024 * 1024).bytes().doc(
-        "The memory, over all shards, that holds the newest bytes of the logs for readers. Unset: a quarter of the machine's \
+        "The memory, over all shards, that holds the newest bytes of the logs for readers. Unset: a sixteenth of the machine's \
          memory. Kafka has no such setting: it leaves this to the page cache.",
     ),
     Setting::int("max.connections", "10000")

@@ -22,6 +22,7 @@ impl Shard {
         loop {
             executor::sleep(Duration::from_millis(HOUSEKEEPING_MS)).await;
             self.sync_what_is_due();
+            self.free_cache();
             self.publish_gauges();
             self.look_after_active().await;
             let now = self.clock().monotonic();

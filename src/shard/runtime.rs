@@ -17,6 +17,7 @@ use crate::metadata::MetadataImage;
 use crate::metrics::{Gauge, ShardMetrics};
 use crate::model::limits::{CHECKPOINT_AFTER_BYTES, CHECKPOINT_AFTER_MS, READ_BLOCKS_BYTES_MAX_PER_SHARD};
 use crate::model::TopicPartition;
+use crate::shard::cache_budget::{CacheBudget, CacheShare};
 use crate::shard::call::{Call, ReplyTo};
 use crate::shard::command::{Command, Message};
 use crate::shard::hosted::{Checkpointed, HostedLeader, HostedPartition};
@@ -34,8 +35,8 @@ pub struct ShardParts {
     pub metrics: ShardMetrics,
     pub log_dir: LogDir,
     pub config: Arc<BrokerConfig>,
-    /// Memory for the tails of this shard's logs.
-    pub tail_cache_bytes: usize,
+    /// Memory for the tails of logs.
+    pub cache_budget: CacheBudget,
     /// Segment files that this shard may have open.
     pub open_files_max: usize,
 }
@@ -63,8 +64,7 @@ pub struct Shard {
 
 /// The cached chunks of all logs of the shard, oldest first, so that the oldest goes when the budget is used up.
 struct CacheOrder {
-    budget_bytes: usize,
-    held_bytes: usize,
+    share: CacheShare,
     order: VecDeque<Weak<HostedPartition>>,
 }
 
@@ -80,7 +80,7 @@ impl Shard {
             image: RefCell::new(image),
             partitions: RefCell::default(),
             next_log_id: Cell::new(0),
-            pool: ChunkPool::new(parts.tail_cache_bytes),
+            pool: ChunkPool::new(parts.cache_budget.total_bytes()),
             ahead: ReadAhead::new(READ_BLOCKS_BYTES_MAX_PER_SHARD, files.clone()),
             files,
             syncs: SyncGroup::default(),
@@ -88,8 +88,7 @@ impl Shard {
             dirty: RefCell::default(),
             active: RefCell::default(),
             cache: RefCell::new(CacheOrder {
-                budget_bytes: parts.tail_cache_bytes,
-                held_bytes: 0,
+                share: parts.cache_budget.share(),
                 order: VecDeque::new(),
             }),
             is_stopping: Cell::new(false),
@@ -284,26 +283,33 @@ impl Shard {
             return;
         }
         let mut cache = self.cache.borrow_mut();
-        cache.held_bytes += chunks.bytes;
+        cache.share.add(chunks.bytes);
         for _ in 0..chunks.count {
             cache.order.push_back(Rc::downgrade(partition));
         }
-        while cache.held_bytes > cache.budget_bytes
+        drop(cache);
+        self.free_cache();
+    }
+
+    /// Frees this shard's oldest chunks as far as it is to.
+    pub(super) fn free_cache(&self) {
+        let mut cache = self.cache.borrow_mut();
+        while cache.share.is_over()
             && let Some(oldest) = cache.order.pop_front()
         {
             if let Some(oldest) = oldest.upgrade() {
-                cache.held_bytes -= oldest.leader.borrow_mut().log_mut().drop_oldest_cached();
+                cache.share.subtract(oldest.leader.borrow_mut().log_mut().drop_oldest_cached());
             }
         }
     }
 
     /// A log let go of its cache by itself.
     pub(super) fn note_uncached(&self, bytes: usize) {
-        self.cache.borrow_mut().held_bytes -= bytes;
+        self.cache.borrow_mut().share.subtract(bytes);
     }
 
     pub(super) fn publish_gauges(&self) {
-        self.metrics.set_gauge(Gauge::TailCacheBytes, self.cache.borrow().held_bytes as u64);
+        self.metrics.set_gauge(Gauge::TailCacheBytes, self.cache.borrow().share.own_bytes() as u64);
         self.metrics.set_gauge(Gauge::FilesOpen, self.files.len() as u64);
         self.metrics.set_gauge(Gauge::Partitions, self.partitions.borrow().len() as u64);
     }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use crate::config::TopicConfig;
 use crate::io::clock::Monotonic;
-use crate::model::{Offset, TopicName, TopicPartition};
+use crate::model::{FilePosition, Offset, TopicName, TopicPartition};
 use crate::storage::log::LogId;
 use crate::partition::leader::{CheckedBatch, Leader};
 use crate::shard::append::AppendToken;
@@ -32,6 +32,8 @@ pub struct HostedPartition {
     /// When the oldest bytes that no fdatasync covers were written.
     pub unsynced_since: Cell<Option<Monotonic>>,
     pub checkpointed: Cell<Checkpointed>,
+    /// How much space the file holds that waits to become the next segment, if there is one.
+    pub spare: Cell<Option<FilePosition>>,
     log_id: LogId,
     directory: PathBuf,
 }
@@ -62,6 +64,7 @@ impl HostedPartition {
             last_append: Cell::new(checkpointed.at),
             unsynced_since: Cell::new(None),
             checkpointed: Cell::new(checkpointed),
+            spare: Cell::new(None),
             log_id: leader.log().id(),
             directory: leader.log().directory().to_owned(),
             leader: RefCell::new(leader),

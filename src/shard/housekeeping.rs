@@ -12,7 +12,8 @@ use crate::shard::command::PartitionError;
 use crate::shard::hosted::{Checkpointed, HostedPartition};
 use crate::shard::runtime::Shard;
 use crate::storage::log::{SegmentKey, ToSeal};
-use crate::storage::partition_files;
+use crate::storage::open_files::Retired;
+use crate::storage::{partition_files, segment_name};
 use crate::storage::snapshot::Snapshot;
 
 impl Shard {
@@ -138,7 +139,7 @@ impl Shard {
         }
     }
 
-    /// Frees what an idle partition holds: prepared space, chunks, open files.
+    /// Frees what an idle partition holds: prepared space, open files, what of its memory is not cache.
     async fn put_to_rest(&self, partition: &Rc<HostedPartition>) {
         if partition.flags.is_preparing.get() || partition.flags.is_gone.get() {
             return;
@@ -152,12 +153,14 @@ impl Shard {
             let end = log.active().size();
             let (key, path) = (log.active_key(), log.active().path().to_owned());
             let gives_back = log.space().give_back(end);
-            let cached_bytes = log.tail().bytes();
             log.release_memory();
-            self.note_uncached(cached_bytes);
             gives_back.then_some((key, path, end))
         };
         self.set_inactive(partition);
+        if partition.spare.take().is_some() {
+            let spare = partition.directory().join(segment_name::spare_file());
+            let _ = blocking::run(move || std::fs::remove_file(&spare)).await;
+        }
         if let Some((key, path, end)) = to_cut {
             partition.flags.is_preparing.set(true);
             let cut = async { self.files().get(key, &path, OpenMode::Existing).await?.truncate(end.0).await };
@@ -209,7 +212,7 @@ impl Shard {
                 return;
             }
             for segment in &bases {
-                shard.files().close(SegmentKey { log, segment: *segment });
+                shard.files().retire(Retired::Segment(SegmentKey { log, segment: *segment })).await;
             }
             tracing::info!(topic = %partition.topic, partition = %partition.partition.partition, segments = bases.len(), "deleted by retention");
             let directory = partition.directory();

@@ -18,6 +18,7 @@ use crate::storage::active_segment::RollRules;
 use crate::storage::file_error::FileError;
 use crate::storage::log::{FoundLog, Log, LogSettings};
 use crate::storage::offset_index::OFFSET_INDEX_ENTRY_BYTES;
+use crate::storage::open_files::Retired;
 use crate::storage::partition_dir::{DeletedDirName, PartitionDirName};
 use crate::storage::recovery::{RecoveryError, RecoveryRules, Recovered, recover};
 
@@ -199,7 +200,7 @@ impl Shard {
             for waiter in progress.waiters {
                 self.tell_waiter(waiter);
             }
-            self.files().close_log(partition.log_id());
+            self.files().retire(Retired::Log(partition.log_id())).await;
             self.read_ahead().forget(partition.log_id());
             let from = partition.directory();
             let to = self.log_dir().path().join(DeletedDirName::new(&topic.name, topic.id, id.partition).to_string());

@@ -437,10 +437,9 @@ impl Log {
         self.tail.clear();
     }
 
-    /// For a log that nobody has written to for a while: lets go of its chunks and of indexes that are on disk.
+    /// For a log that nobody has written to for a while: lets go of what it holds besides its cache, if the disk has it too.
     pub fn release_memory(&mut self) {
         if self.is_all_written() {
-            self.tail.clear();
             self.appender.release_tail_page();
             let last_sealing = self.sealing.front().map_or(self.active.base_offset(), |it| it.key.segment);
             for segment in self.sealed.iter().take_while(|it| it.base_offset() < last_sealing) {

@@ -20,7 +20,11 @@ pub struct CacheShare {
 
 impl CacheBudget {
     pub fn new(total_bytes: usize, shard_count: usize) -> Self {
-        Self { total_bytes, fair_share_bytes: total_bytes / shard_count, held_bytes: Arc::default() }
+        Self {
+            total_bytes,
+            fair_share_bytes: total_bytes / shard_count,
+            held_bytes: Arc::default(),
+        }
     }
 
     pub fn total_bytes(&self) -> usize {
@@ -28,7 +32,10 @@ impl CacheBudget {
     }
 
     pub fn share(&self) -> CacheShare {
-        CacheShare { budget: self.clone(), own_bytes: 0 }
+        CacheShare {
+            budget: self.clone(),
+            own_bytes: 0,
+        }
     }
 }
 

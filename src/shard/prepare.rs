@@ -15,7 +15,9 @@ use crate::storage::segment_name;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Need {
     Step(FilePosition),
-    Segment { first_bytes: u64 },
+    Segment {
+        first_bytes: u64,
+    },
     /// The active segment is half full: the next one is made ready.
     Spare,
 }
@@ -26,7 +28,9 @@ impl Shard {
         if partition.flags.is_preparing.get() {
             return;
         }
-        let Some(need) = self.need(partition) else { return };
+        let Some(need) = self.need(partition) else {
+            return;
+        };
         partition.flags.is_preparing.set(true);
         let (shard, partition) = (self.clone(), partition.clone());
         executor::spawn_local(async move {
@@ -65,7 +69,9 @@ impl Shard {
         if let Some(first) = parked.front() {
             let batch_bytes = first.batch.size_bytes() as u64;
             if log.admission(first.batch.header(), self.clock().now()) == Admission::AfterRoll {
-                return Some(Need::Segment { first_bytes: batch_bytes });
+                return Some(Need::Segment {
+                    first_bytes: batch_bytes,
+                });
             }
             let end = log.active().size().plus(batch_bytes);
             return log.space().next_step(end).map(Need::Step);
@@ -78,18 +84,29 @@ impl Shard {
         (is_half_full && partition.spare.get().is_none()).then_some(Need::Spare)
     }
 
-    async fn prepare_step(&self, partition: &HostedPartition, to: FilePosition) -> Result<(), DiskError> {
+    async fn prepare_step(
+        &self,
+        partition: &HostedPartition,
+        to: FilePosition,
+    ) -> Result<(), DiskError> {
         let (key, path) = {
             let leader = partition.leader.borrow();
-            (leader.log().active_key(), leader.log().active().path().to_owned())
+            (
+                leader.log().active_key(),
+                leader.log().active().path().to_owned(),
+            )
         };
-        let is_new = self.files().opened(key).is_none() && partition.leader.borrow().log().active().size() == FilePosition::ZERO;
+        let is_new = self.files().opened(key).is_none()
+            && partition.leader.borrow().log().active().size() == FilePosition::ZERO;
         let result = async {
             let file = self.files().get(key, &path, OpenMode::Create).await?;
             file.allocate(to.0).await
         }
         .await;
-        partition.flags.has_new_files.set(partition.flags.has_new_files.get() || is_new);
+        partition
+            .flags
+            .has_new_files
+            .set(partition.flags.has_new_files.get() || is_new);
         let mut leader = partition.leader.borrow_mut();
         match result {
             Ok(()) => leader.log_mut().space().on_step(),
@@ -99,14 +116,27 @@ impl Shard {
     }
 
     /// Makes the next segment of the spare file if there is one, else of a new one, and rolls to it.
-    async fn prepare_segment(&self, partition: &HostedPartition, first_bytes: u64) -> Result<(), DiskError> {
+    async fn prepare_segment(
+        &self,
+        partition: &HostedPartition,
+        first_bytes: u64,
+    ) -> Result<(), DiskError> {
         let (key, path) = {
             let leader = partition.leader.borrow();
             let base_offset = leader.log().end().offset;
-            (SegmentKey { log: leader.log().id(), segment: base_offset }, leader.log().segment_path(base_offset))
+            (
+                SegmentKey {
+                    log: leader.log().id(),
+                    segment: base_offset,
+                },
+                leader.log().segment_path(base_offset),
+            )
         };
         if partition.spare.get().is_some() {
-            let (spare, path) = (partition.directory().join(segment_name::spare_file()), path.clone());
+            let (spare, path) = (
+                partition.directory().join(segment_name::spare_file()),
+                path.clone(),
+            );
             let renamed = blocking::run(move || std::fs::rename(&spare, &path)).await;
             if let Err(error) = renamed {
                 tracing::warn!(%error, "the file prepared as the next segment is not used");
@@ -151,6 +181,11 @@ impl Shard {
 
 /// The space that a new segment starts with: one that follows a full segment is likely to fill as well.
 fn segment_space(partition: &HostedPartition, first_bytes: u64) -> FilePosition {
-    let prepared = partition.config.get().segment_bytes.min(PREPARE_STEP_BYTES_MAX).max(first_bytes);
+    let prepared = partition
+        .config
+        .get()
+        .segment_bytes
+        .min(PREPARE_STEP_BYTES_MAX)
+        .max(first_bytes);
     FilePosition(prepared.next_multiple_of(PREPARE_STEP_BYTES_MIN))
 }

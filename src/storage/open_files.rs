@@ -62,11 +62,18 @@ impl OpenFiles {
             opened: Event::new(),
             retired: FxHashSet::default(),
         };
-        Self { inner: Rc::new(RefCell::new(inner)) }
+        Self {
+            inner: Rc::new(RefCell::new(inner)),
+        }
     }
 
     /// The file of `key`, opened now if it is not open.
-    pub async fn get(&self, key: SegmentKey, path: &Path, mode: OpenMode) -> Result<LogFile, DiskError> {
+    pub async fn get(
+        &self,
+        key: SegmentKey,
+        path: &Path,
+        mode: OpenMode,
+    ) -> Result<LogFile, DiskError> {
         if let Some(file) = self.inner.borrow_mut().touch(key) {
             return Ok(file);
         }
@@ -80,7 +87,11 @@ impl OpenFiles {
         self.inner.borrow_mut().opening.push(key);
         let file = LogFile::open(path, mode).await;
         let mut inner = self.inner.borrow_mut();
-        let at = inner.opening.iter().position(|other| *other == key).expect("it was put there above");
+        let at = inner
+            .opening
+            .iter()
+            .position(|other| *other == key)
+            .expect("it was put there above");
         inner.opening.swap_remove(at);
         inner.opened.notify();
         let file = file?;
@@ -106,7 +117,12 @@ impl OpenFiles {
         let keys = {
             let mut inner = self.inner.borrow_mut();
             inner.retired.insert(what);
-            inner.files.keys().filter(|key| what.covers(**key)).copied().collect::<Vec<_>>()
+            inner
+                .files
+                .keys()
+                .filter(|key| what.covers(**key))
+                .copied()
+                .collect::<Vec<_>>()
         };
         for key in keys {
             self.close(key);
@@ -126,7 +142,12 @@ impl OpenFiles {
     /// Closes every file of a log that has gone idle.
     pub fn close_log(&self, log: LogId) {
         let mut inner = self.inner.borrow_mut();
-        let keys: Vec<_> = inner.files.keys().filter(|key| key.log == log).copied().collect();
+        let keys: Vec<_> = inner
+            .files
+            .keys()
+            .filter(|key| key.log == log)
+            .copied()
+            .collect();
         for key in keys {
             inner.remove(key);
         }
@@ -143,7 +164,8 @@ impl OpenFiles {
 
 impl Inner {
     fn is_retired(&self, key: SegmentKey) -> bool {
-        self.retired.contains(&Retired::Log(key.log)) || self.retired.contains(&Retired::Segment(key))
+        self.retired.contains(&Retired::Log(key.log))
+            || self.retired.contains(&Retired::Segment(key))
     }
 
     fn touch(&mut self, key: SegmentKey) -> Option<LogFile> {
@@ -161,7 +183,13 @@ impl Inner {
             self.files.remove(&oldest);
         }
         self.by_use.insert(self.next_use, key);
-        self.files.insert(key, Entry { file, used: self.next_use });
+        self.files.insert(
+            key,
+            Entry {
+                file,
+                used: self.next_use,
+            },
+        );
         self.next_use += 1;
     }
 

@@ -92,7 +92,7 @@ pub fn recover_all(
     };
     thread::scope(|scope| {
         let threads: Vec<_> = (0..thread_count.max(1))
-            .map(|_| scope.spawn(&recover_some))
+            .map(|_| scope.spawn(recover_some))
             .collect();
         let mut all = Vec::with_capacity(all_count);
         for thread in threads {

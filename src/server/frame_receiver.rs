@@ -22,7 +22,7 @@ pub enum ReceiveError {
     EndInsideFrame,
 }
 
-pub type Frames = SmallVec<[Bytes; 8]>;
+pub type Frames = SmallVec<[Bytes; 4]>;
 
 pub struct FrameReceiver {
     pool: RecvPool,

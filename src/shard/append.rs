@@ -84,7 +84,7 @@ impl Shard {
             return;
         }
         if let Err(parked) = self.try_append(&partition, batch, token) {
-            partition.parked.borrow_mut().push_back(parked);
+            partition.parked.borrow_mut().push_back(*parked);
         }
         self.prepare(&partition);
     }
@@ -95,13 +95,13 @@ impl Shard {
         partition: &Rc<HostedPartition>,
         batch: CheckedBatch,
         token: AppendToken,
-    ) -> Result<(), ParkedBatch> {
+    ) -> Result<(), Box<ParkedBatch>> {
         let monotonic = self.clock().monotonic();
         let mut leader = partition.leader.borrow_mut();
         let cached_before = Cached::of(&leader);
         let outcome = leader.append(&batch, self.clock().now(), monotonic.as_ns());
         let (answer, confirm_at) = match outcome {
-            Outcome::NotNow(_) => return Err(ParkedBatch { batch, token }),
+            Outcome::NotNow(_) => return Err(Box::new(ParkedBatch { batch, token })),
             Outcome::Refused { why, confirm_at } => {
                 (Err(PartitionError::Producer(why)), confirm_at)
             }
@@ -141,7 +141,7 @@ impl Shard {
                 break;
             };
             if let Err(parked) = self.try_append(partition, batch, token) {
-                partition.parked.borrow_mut().push_front(parked);
+                partition.parked.borrow_mut().push_front(*parked);
                 break;
             }
         }

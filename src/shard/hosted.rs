@@ -99,6 +99,8 @@ pub struct Flags {
     pub is_checkpointing: Cell<bool>,
     /// A file was made in its directory since the directory was last synced.
     pub has_new_files: Cell<bool>,
+    /// The last attempt to prepare space failed.
+    pub is_out_of_space: Cell<bool>,
     /// Deleted: tasks that still run on it must not touch its directory.
     pub is_gone: Cell<bool>,
 }

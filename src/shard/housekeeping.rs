@@ -81,20 +81,9 @@ impl Shard {
         let (turn, snapshot) = loop {
             self.check_usable(partition)?;
             let turn = CheckpointTurn::wait(partition).await;
-            let leader = partition.leader.borrow();
-            if leader.log().is_sealed_up() {
-                let before = partition.checkpointed.get().offset;
-                break (
-                    turn,
-                    Snapshot::take(
-                        partition.partition,
-                        leader.log(),
-                        leader.producers(),
-                        before,
-                    ),
-                );
+            if let Some(snapshot) = snapshot_of(partition) {
+                break (turn, snapshot);
             }
-            drop(leader);
             drop(turn);
             executor::sleep(Duration::from_millis(1)).await;
         };
@@ -293,6 +282,14 @@ impl Shard {
         }
         first_failure
     }
+}
+
+/// A snapshot, unless a segment is still to be sealed.
+fn snapshot_of(partition: &HostedPartition) -> Option<Snapshot> {
+    let leader = partition.leader.borrow();
+    let (log, before) = (leader.log(), partition.checkpointed.get().offset);
+    log.is_sealed_up()
+        .then(|| Snapshot::take(partition.partition, log, leader.producers(), before))
 }
 
 /// The right to write a partition's checkpoint and index files; dropped when done.

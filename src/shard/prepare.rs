@@ -53,10 +53,14 @@ impl Shard {
             };
             if let Err(error) = prepared {
                 let why = self.space_error(error);
-                tracing::warn!(topic = %partition.topic, partition = %partition.partition.partition, reason = %why, "no room");
+                if !partition.flags.is_out_of_space.replace(true) {
+                    let (topic, index) = (&partition.topic, partition.partition.partition);
+                    tracing::warn!(%topic, partition = %index, reason = %why, "no space: batches are refused");
+                }
                 self.refuse_parked(partition, &why);
                 return;
             }
+            partition.flags.is_out_of_space.set(false);
             self.append_parked(partition);
             next = self.need(partition);
         }

@@ -9,7 +9,6 @@ mod shard_thread;
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::{Arc, Condvar, Mutex};
-use std::thread;
 use std::time::Duration;
 
 use crossbeam::channel::Receiver;
@@ -25,7 +24,7 @@ use crate::io::net::{self, BoundListener, NetError};
 use crate::metrics::MetricsRegistry;
 use crate::model::ShardId;
 use crate::model::limits::{
-    DRAIN_MS, FOREIGN_MESSAGES_MAX, KILLED_OWNER_WAIT_MS, OPEN_FILES_PERCENT_MAX,
+    DRAIN_MS, FOREIGN_MESSAGES_MAX, OPEN_FILES_PERCENT_MAX,
 };
 use crate::shard::call::ReplyTo;
 use crate::shard::command::{Command, Message};
@@ -100,9 +99,6 @@ impl Broker {
         std::fs::create_dir_all(&data)
             .map_err(|source| StartError::DataDirectory { path: data.clone(), source })?;
         let lock = DirLock::acquire(&data)?;
-        if lock.owner_was_killed() {
-            thread::sleep(Duration::from_millis(KILLED_OWNER_WAIT_MS));
-        }
         let plan = CorePlan::of(&config)?;
         let shard_count = u16::try_from(plan.shards.len()).expect("cores are bounded");
         let readiness = Arc::new(Readiness::default());
@@ -158,6 +154,12 @@ impl Broker {
         }
         controller_thread::start(controller, commanded, lanes.clone(), plan.controller)
             .map_err(StartError::ControllerThread)?;
+        let locks = [lock];
+        DirLock::tie_to_rings(&locks)?;
+        let [lock] = locks;
+        for lane in &lanes {
+            lane.send_blocking(Message::Start);
+        }
         readiness.advance(Phase::Ready);
         let running = Running { _shards: shards, shards_ended, admin, lock };
         Ok(Self { readiness, shards: lanes, addresses, running: Mutex::new(Some(running)), stop: Stop::default() })
@@ -203,7 +205,7 @@ impl Broker {
         }
         drop(admin);
         if failures.is_empty() {
-            lock.release_clean();
+            drop(lock);
             Ok(())
         } else {
             Err(StopError(failures.join("; ")))

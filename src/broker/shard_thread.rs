@@ -73,6 +73,8 @@ pub async fn run(seat: ShardSeat) {
         })
         .detach();
     }
+    let mut from_outside = seat.from_outside;
+    while !matches!(from_outside.recv().await, Some(Message::Start) | None) {}
     let server = Server::new(shard.clone());
     let commands = seat.commands;
     let controller = ControllerClient::new(move |command| commands.send(command).map_err(|_| ControllerGone));
@@ -84,7 +86,6 @@ pub async fn run(seat: ShardSeat) {
         };
         server.listen(listener.open(), context);
     }
-    let mut from_outside = seat.from_outside;
     while !shard.is_ended() {
         let Some(message) = from_outside.recv().await else { break };
         shard.receive(message);

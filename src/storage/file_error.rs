@@ -17,6 +17,10 @@ impl FileError {
 
     /// For `map_err`: names the operation and its path.
     pub fn of(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
-        move |source| Self { operation, path: path.to_owned(), source }
+        move |source| Self {
+            operation,
+            path: path.to_owned(),
+            source,
+        }
     }
 }

@@ -77,7 +77,8 @@ pub async fn run(seat: ShardSeat) {
     while !matches!(from_outside.recv().await, Some(Message::Start) | None) {}
     let server = Server::new(shard.clone());
     let commands = seat.commands;
-    let controller = ControllerClient::new(move |command| commands.send(command).map_err(|_| ControllerGone));
+    let controller =
+        ControllerClient::new(move |command| commands.send(command).map_err(|_| ControllerGone));
     for (listener, advertised) in seat.listeners {
         let context = ApiContext {
             shard: shard.clone(),
@@ -87,7 +88,9 @@ pub async fn run(seat: ShardSeat) {
         server.listen(listener.open(), context);
     }
     while !shard.is_ended() {
-        let Some(message) = from_outside.recv().await else { break };
+        let Some(message) = from_outside.recv().await else {
+            break;
+        };
         shard.receive(message);
     }
     // What was answered last still has to reach its clients.

@@ -42,9 +42,11 @@ impl CliError {
     pub(super) fn exit_code(&self) -> ExitCode {
         match self {
             Self::Config(_) => ExitCode::from(2),
-            Self::Preflight(..) | Self::Signals(_) | Self::Start(_) | Self::Stop(_) | Self::Output(_) => {
-                ExitCode::FAILURE
-            }
+            Self::Preflight(..)
+            | Self::Signals(_)
+            | Self::Start(_)
+            | Self::Stop(_)
+            | Self::Output(_) => ExitCode::FAILURE,
         }
     }
 }

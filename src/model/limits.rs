@@ -179,7 +179,6 @@ pub const FOLLOW_METADATA_MS: u64 = 60_000;
 /// How long a stopping broker keeps connections open for answers to leave.
 pub const DRAIN_MS: u64 = 2_000;
 
-
 /// The share of the process's descriptors that segment files may use, in percent; the rest is for connections and small files.
 pub const OPEN_FILES_PERCENT_MAX: u64 = 60;
 

@@ -7,10 +7,10 @@ use std::path::PathBuf;
 use crate::config::TopicConfig;
 use crate::io::clock::Monotonic;
 use crate::model::{Offset, TopicName, TopicPartition};
-use crate::storage::log::LogId;
 use crate::partition::leader::{CheckedBatch, Leader};
 use crate::shard::append::AppendToken;
 use crate::shard::read::DataWaiter;
+use crate::storage::log::LogId;
 
 /// The leader, with what this product hands back to those who wait.
 pub type HostedLeader = Leader<AppendToken, DataWaiter>;

@@ -26,7 +26,8 @@ impl Shard {
             self.look_after_active().await;
             let now = self.clock().monotonic();
             if now >= retention_due {
-                retention_due = now + Duration::from_millis(self.config().retention_check_interval_ms);
+                retention_due =
+                    now + Duration::from_millis(self.config().retention_check_interval_ms);
                 self.expire_everywhere();
             }
         }
@@ -38,14 +39,18 @@ impl Shard {
         let to_seal = partition.leader.borrow_mut().log_mut().take_to_seal();
         for segment in to_seal {
             let (shard, partition) = (self.clone(), partition.clone());
-            executor::spawn_background(async move { shard.seal(&partition, segment).await }).detach();
+            executor::spawn_background(async move { shard.seal(&partition, segment).await })
+                .detach();
         }
     }
 
     /// Cuts a full segment to its exact length, stores its indexes, and then a checkpoint that says so.
     async fn seal(self: &Rc<Self>, partition: &Rc<HostedPartition>, segment: ToSeal) {
         let cut = async {
-            let file = self.files().get(segment.key, &segment.path, OpenMode::Existing).await?;
+            let file = self
+                .files()
+                .get(segment.key, &segment.path, OpenMode::Existing)
+                .await?;
             file.truncate(segment.size.0).await?;
             file.fdatasync().await
         };
@@ -67,14 +72,25 @@ impl Shard {
     // ---- checkpoints
 
     /// Completes when a checkpoint of everything appended so far is on disk. One at a time for each partition.
-    pub(super) async fn checkpoint(self: &Rc<Self>, partition: &Rc<HostedPartition>) -> Result<(), PartitionError> {
+    pub(super) async fn checkpoint(
+        self: &Rc<Self>,
+        partition: &Rc<HostedPartition>,
+    ) -> Result<(), PartitionError> {
         let (turn, snapshot) = loop {
             self.check_usable(partition)?;
             let turn = CheckpointTurn::wait(partition).await;
             let leader = partition.leader.borrow();
             if leader.log().is_sealed_up() {
                 let before = partition.checkpointed.get().offset;
-                break (turn, Snapshot::take(partition.partition, leader.log(), leader.producers(), before));
+                break (
+                    turn,
+                    Snapshot::take(
+                        partition.partition,
+                        leader.log(),
+                        leader.producers(),
+                        before,
+                    ),
+                );
             }
             drop(leader);
             drop(turn);
@@ -87,18 +103,28 @@ impl Shard {
         }
         self.check_usable(partition)?;
         let size_bytes = partition.leader.borrow().log().size_bytes();
-        let checkpointed = Checkpointed { offset: snapshot.offset(), at: self.clock().monotonic(), size_bytes };
+        let checkpointed = Checkpointed {
+            offset: snapshot.offset(),
+            at: self.clock().monotonic(),
+            size_bytes,
+        };
         let (segment, saved) = snapshot.saves();
         let directory = partition.directory();
         let written = blocking::run(move || snapshot.write(&directory)).await;
         drop(turn);
         match written {
             Ok(()) => {
-                partition.leader.borrow_mut().log_mut().on_indexes_saved(segment, saved);
+                partition
+                    .leader
+                    .borrow_mut()
+                    .log_mut()
+                    .on_indexes_saved(segment, saved);
                 partition.checkpointed.set(checkpointed);
                 Ok(())
             }
-            Err(_) if partition.flags.is_gone.get() => Err(PartitionError::Unknown(partition.partition)),
+            Err(_) if partition.flags.is_gone.get() => {
+                Err(PartitionError::Unknown(partition.partition))
+            }
             Err(error) => {
                 if !error.is_disk_full() {
                     self.log_dir().fail(&error);
@@ -123,13 +149,17 @@ impl Shard {
         let now = self.clock().monotonic();
         let mut checkpoints_left = CHECKPOINTS_PER_TICK_MAX;
         for partition in self.active_partitions() {
-            let is_idle = now.since(partition.last_append.get()) >= Duration::from_millis(IDLE_AFTER_MS);
+            let is_idle =
+                now.since(partition.last_append.get()) >= Duration::from_millis(IDLE_AFTER_MS);
             let is_behind = partition.is_behind();
             if is_behind && checkpoints_left > 0 && !partition.flags.is_checkpointing.get() {
                 if is_idle || self.is_checkpoint_due(&partition) {
                     checkpoints_left -= 1;
                     let (shard, partition) = (self.clone(), partition.clone());
-                    executor::spawn_background(async move { drop(shard.checkpoint(&partition).await) }).detach();
+                    executor::spawn_background(
+                        async move { drop(shard.checkpoint(&partition).await) },
+                    )
+                    .detach();
                 }
             } else if is_idle && !is_behind {
                 self.put_to_rest(&partition).await;
@@ -159,7 +189,13 @@ impl Shard {
         self.set_inactive(partition);
         if let Some((key, path, end)) = to_cut {
             partition.flags.is_preparing.set(true);
-            let cut = async { self.files().get(key, &path, OpenMode::Existing).await?.truncate(end.0).await };
+            let cut = async {
+                self.files()
+                    .get(key, &path, OpenMode::Existing)
+                    .await?
+                    .truncate(end.0)
+                    .await
+            };
             if let Err(error) = cut.await {
                 tracing::warn!(%error, "unused space was not given back");
             }
@@ -175,9 +211,16 @@ impl Shard {
 
     fn expire_everywhere(self: &Rc<Self>) {
         let now = self.clock().monotonic();
-        let expiration_ns = self.config().producer_id_expiration_ms.saturating_mul(1_000_000);
+        let expiration_ns = self
+            .config()
+            .producer_id_expiration_ms
+            .saturating_mul(1_000_000);
         for partition in self.partitions() {
-            partition.leader.borrow_mut().producers_mut().expire(now.as_ns(), expiration_ns);
+            partition
+                .leader
+                .borrow_mut()
+                .producers_mut()
+                .expire(now.as_ns(), expiration_ns);
             self.delete_due_segments(&partition);
         }
     }
@@ -199,7 +242,10 @@ impl Shard {
         if dropped.is_empty() {
             return;
         }
-        let bases: Vec<Offset> = dropped.iter().map(|segment| segment.base_offset()).collect();
+        let bases: Vec<Offset> = dropped
+            .iter()
+            .map(|segment| segment.base_offset())
+            .collect();
         let log = partition.log_id();
         let (shard, partition) = (self.clone(), partition.clone());
         executor::spawn_background(async move {
@@ -230,7 +276,9 @@ impl Shard {
         let mut first_failure = Ok(());
         for partition in self.partitions() {
             self.refuse_parked(&partition, &PartitionError::Stopping);
-            if partition.is_behind() && let Err(error) = self.checkpoint(&partition).await {
+            if partition.is_behind()
+                && let Err(error) = self.checkpoint(&partition).await
+            {
                 first_failure = first_failure.and(Err(format!("{}: {error}", partition.topic)));
                 continue;
             }

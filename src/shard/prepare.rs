@@ -23,7 +23,9 @@ impl Shard {
         if partition.flags.is_preparing.get() {
             return;
         }
-        let Some(need) = self.need(partition) else { return };
+        let Some(need) = self.need(partition) else {
+            return;
+        };
         partition.flags.is_preparing.set(true);
         let (shard, partition) = (self.clone(), partition.clone());
         executor::spawn_local(async move {
@@ -58,7 +60,9 @@ impl Shard {
         if let Some(first) = parked.front() {
             let batch_bytes = first.batch.size_bytes() as u64;
             if log.admission(first.batch.header(), self.clock().now()) == Admission::AfterRoll {
-                return Some(Need::Segment { first_bytes: batch_bytes });
+                return Some(Need::Segment {
+                    first_bytes: batch_bytes,
+                });
             }
             let end = log.active().size().plus(batch_bytes);
             return log.space().next_step(end).map(Need::Step);
@@ -67,18 +71,29 @@ impl Shard {
         log.space().next_step(end).map(Need::Step)
     }
 
-    async fn prepare_step(&self, partition: &HostedPartition, to: FilePosition) -> Result<(), DiskError> {
+    async fn prepare_step(
+        &self,
+        partition: &HostedPartition,
+        to: FilePosition,
+    ) -> Result<(), DiskError> {
         let (key, path) = {
             let leader = partition.leader.borrow();
-            (leader.log().active_key(), leader.log().active().path().to_owned())
+            (
+                leader.log().active_key(),
+                leader.log().active().path().to_owned(),
+            )
         };
-        let is_new = self.files().opened(key).is_none() && partition.leader.borrow().log().active().size() == FilePosition::ZERO;
+        let is_new = self.files().opened(key).is_none()
+            && partition.leader.borrow().log().active().size() == FilePosition::ZERO;
         let result = async {
             let file = self.files().get(key, &path, OpenMode::Create).await?;
             file.allocate(to.0).await
         }
         .await;
-        partition.flags.has_new_files.set(partition.flags.has_new_files.get() || is_new);
+        partition
+            .flags
+            .has_new_files
+            .set(partition.flags.has_new_files.get() || is_new);
         let mut leader = partition.leader.borrow_mut();
         match result {
             Ok(()) => leader.log_mut().space().on_step(),
@@ -87,15 +102,28 @@ impl Shard {
         result
     }
 
-    async fn prepare_segment(&self, partition: &HostedPartition, first_bytes: u64) -> Result<(), DiskError> {
+    async fn prepare_segment(
+        &self,
+        partition: &HostedPartition,
+        first_bytes: u64,
+    ) -> Result<(), DiskError> {
         let (key, path, segment_bytes) = {
             let leader = partition.leader.borrow();
             let base_offset = leader.log().end().offset;
             let path = leader.log().segment_path(base_offset);
-            (SegmentKey { log: leader.log().id(), segment: base_offset }, path, partition.config.get().segment_bytes)
+            (
+                SegmentKey {
+                    log: leader.log().id(),
+                    segment: base_offset,
+                },
+                path,
+                partition.config.get().segment_bytes,
+            )
         };
         // A segment that follows a full one is likely to fill as well.
-        let prepared = segment_bytes.min(crate::model::limits::PREPARE_STEP_BYTES_MAX).max(first_bytes);
+        let prepared = segment_bytes
+            .min(crate::model::limits::PREPARE_STEP_BYTES_MAX)
+            .max(first_bytes);
         let prepared = FilePosition(prepared.next_multiple_of(PREPARE_STEP_BYTES_MIN));
         let file = self.files().get(key, &path, OpenMode::Create).await?;
         let allocated = file.allocate(prepared.0).await;

@@ -15,8 +15,10 @@ use crate::io::event::Signal;
 use crate::io::executor;
 use crate::metadata::MetadataImage;
 use crate::metrics::{Gauge, ShardMetrics};
-use crate::model::limits::{CHECKPOINT_AFTER_BYTES, CHECKPOINT_AFTER_MS, READ_BLOCKS_BYTES_MAX_PER_SHARD};
 use crate::model::TopicPartition;
+use crate::model::limits::{
+    CHECKPOINT_AFTER_BYTES, CHECKPOINT_AFTER_MS, READ_BLOCKS_BYTES_MAX_PER_SHARD,
+};
 use crate::shard::call::{Call, ReplyTo};
 use crate::shard::command::{Command, Message};
 use crate::shard::hosted::{Checkpointed, HostedLeader, HostedPartition};
@@ -104,7 +106,11 @@ impl Shard {
     }
 
     /// Asks the core that owns the partition; at once if it is this one.
-    pub fn call<T>(self: &Rc<Self>, owner: crate::model::ShardId, command: impl FnOnce(ReplyTo<T>) -> Command) -> Call<T> {
+    pub fn call<T>(
+        self: &Rc<Self>,
+        owner: crate::model::ShardId,
+        command: impl FnOnce(ReplyTo<T>) -> Command,
+    ) -> Call<T> {
         let (reply, call) = self.router.open_call();
         let command = command(reply);
         if owner == self.router.me() {
@@ -134,7 +140,9 @@ impl Shard {
             Command::EpochEnds(items, reply) => self.answer(reply, self.epoch_ends(&items)),
             Command::DeleteRecords(items, reply) => self.delete_records(items, reply),
             Command::LogSizes(reply) => self.answer(reply, self.log_sizes()),
-            Command::Producers(partitions, reply) => self.answer(reply, self.active_producers(&partitions)),
+            Command::Producers(partitions, reply) => {
+                self.answer(reply, self.active_producers(&partitions))
+            }
             Command::ApplyMetadata(image, delta, reply) => self.apply_metadata(image, delta, reply),
             Command::Stop(reply) => {
                 let shard = self.clone();
@@ -226,7 +234,10 @@ impl Shard {
     }
 
     pub(super) fn host(&self, partition: Rc<HostedPartition>) {
-        let before = self.partitions.borrow_mut().insert(partition.partition, partition);
+        let before = self
+            .partitions
+            .borrow_mut()
+            .insert(partition.partition, partition);
         assert!(before.is_none(), "a partition is hosted once");
     }
 
@@ -266,12 +277,19 @@ impl Shard {
 
     pub(super) fn set_inactive(&self, partition: &Rc<HostedPartition>) {
         partition.flags.is_active.set(false);
-        self.active.borrow_mut().retain(|it| !Rc::ptr_eq(it, partition));
+        self.active
+            .borrow_mut()
+            .retain(|it| !Rc::ptr_eq(it, partition));
     }
 
     pub(super) fn is_checkpoint_due(&self, partition: &HostedPartition) -> bool {
         let Checkpointed { at, size_bytes, .. } = partition.checkpointed.get();
-        let appended_bytes = partition.leader.borrow().log().size_bytes().saturating_sub(size_bytes);
+        let appended_bytes = partition
+            .leader
+            .borrow()
+            .log()
+            .size_bytes()
+            .saturating_sub(size_bytes);
         appended_bytes >= CHECKPOINT_AFTER_BYTES
             || self.clock.monotonic().since(at) >= Duration::from_millis(CHECKPOINT_AFTER_MS)
     }
@@ -303,9 +321,12 @@ impl Shard {
     }
 
     pub(super) fn publish_gauges(&self) {
-        self.metrics.set_gauge(Gauge::TailCacheBytes, self.cache.borrow().held_bytes as u64);
-        self.metrics.set_gauge(Gauge::FilesOpen, self.files.len() as u64);
-        self.metrics.set_gauge(Gauge::Partitions, self.partitions.borrow().len() as u64);
+        self.metrics
+            .set_gauge(Gauge::TailCacheBytes, self.cache.borrow().held_bytes as u64);
+        self.metrics
+            .set_gauge(Gauge::FilesOpen, self.files.len() as u64);
+        self.metrics
+            .set_gauge(Gauge::Partitions, self.partitions.borrow().len() as u64);
     }
 }
 
@@ -319,10 +340,16 @@ pub(super) struct Cached {
 impl Cached {
     pub fn of(leader: &HostedLeader) -> Self {
         let tail = leader.log().tail();
-        Self { count: tail.chunk_count(), bytes: tail.bytes() }
+        Self {
+            count: tail.chunk_count(),
+            bytes: tail.bytes(),
+        }
     }
 
     pub fn since(self, before: Self) -> Self {
-        Self { count: self.count - before.count, bytes: self.bytes - before.bytes }
+        Self {
+            count: self.count - before.count,
+            bytes: self.bytes - before.bytes,
+        }
     }
 }

@@ -31,13 +31,24 @@ impl OpenFiles {
     /// Holds at most `limit` files open (a file that is being read or written when it is closed here stays open until then).
     pub fn new(limit: usize) -> Self {
         assert!(limit > 0, "a shard needs at least one open file");
-        let inner =
-            Inner { limit, files: FxHashMap::default(), by_use: BTreeMap::new(), next_use: 0 };
-        Self { inner: Rc::new(RefCell::new(inner)) }
+        let inner = Inner {
+            limit,
+            files: FxHashMap::default(),
+            by_use: BTreeMap::new(),
+            next_use: 0,
+        };
+        Self {
+            inner: Rc::new(RefCell::new(inner)),
+        }
     }
 
     /// The file of `key`, opened now if it is not open.
-    pub async fn get(&self, key: SegmentKey, path: &Path, mode: OpenMode) -> Result<LogFile, DiskError> {
+    pub async fn get(
+        &self,
+        key: SegmentKey,
+        path: &Path,
+        mode: OpenMode,
+    ) -> Result<LogFile, DiskError> {
         if let Some(file) = self.inner.borrow_mut().touch(key) {
             return Ok(file);
         }
@@ -62,7 +73,12 @@ impl OpenFiles {
     /// Closes every file of a log, when it is deleted or has gone idle.
     pub fn close_log(&self, log: LogId) {
         let mut inner = self.inner.borrow_mut();
-        let keys: Vec<_> = inner.files.keys().filter(|key| key.log == log).copied().collect();
+        let keys: Vec<_> = inner
+            .files
+            .keys()
+            .filter(|key| key.log == log)
+            .copied()
+            .collect();
         for key in keys {
             inner.remove(key);
         }
@@ -93,7 +109,13 @@ impl Inner {
             self.files.remove(&oldest);
         }
         self.by_use.insert(self.next_use, key);
-        self.files.insert(key, Entry { file, used: self.next_use });
+        self.files.insert(
+            key,
+            Entry {
+                file,
+                used: self.next_use,
+            },
+        );
         self.next_use += 1;
     }
 

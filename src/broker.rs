@@ -9,8 +9,9 @@ mod shard_thread;
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::{Arc, Condvar, Mutex};
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
+
+use crossbeam::channel::Receiver;
 
 use crate::admin::{AdminError, AdminServer, Phase, Readiness};
 use crate::config::{BrokerConfig, Cores, HostPort};
@@ -23,7 +24,7 @@ use crate::io::net::{self, BoundListener, NetError};
 use crate::metrics::MetricsRegistry;
 use crate::model::ShardId;
 use crate::model::limits::{
-    FOREIGN_MESSAGES_MAX, KILLED_OWNER_WAIT_MS, OPEN_FILES_PERCENT_MAX,
+    DRAIN_MS, FOREIGN_MESSAGES_MAX, OPEN_FILES_PERCENT_MAX,
 };
 use crate::shard::call::ReplyTo;
 use crate::shard::command::{Command, Message};
@@ -55,7 +56,7 @@ pub enum StartError {
     #[error(transparent)]
     Admin(#[from] AdminError),
     #[error("cannot start the controller's thread: {0}")]
-    Controllers(#[source] std::io::Error),
+    ControllerThread(#[source] std::io::Error),
     #[error("cores={0}: this process may not use that core")]
     NoSuchCore(usize),
 }
@@ -71,8 +72,9 @@ pub struct Broker {
 }
 
 struct Running {
-    shards: Vec<ExecutorThread<()>>,
-    controller: JoinHandle<()>,
+    /// Their tasks never end by themselves: the threads go with the process, once each has said that it is done.
+    _shards: Vec<ExecutorThread<()>>,
+    shards_ended: Receiver<ShardId>,
     admin: AdminServer,
     lock: DirLock,
 }
@@ -97,9 +99,6 @@ impl Broker {
         std::fs::create_dir_all(&data)
             .map_err(|source| StartError::DataDirectory { path: data.clone(), source })?;
         let lock = DirLock::acquire(&data)?;
-        if lock.owner_was_killed() {
-            thread::sleep(Duration::from_millis(KILLED_OWNER_WAIT_MS));
-        }
         let plan = CorePlan::of(&config)?;
         let shard_count = u16::try_from(plan.shards.len()).expect("cores are bounded");
         let readiness = Arc::new(Readiness::default());
@@ -126,10 +125,12 @@ impl Broker {
         let log_dir = LogDir::new(data);
         let tail_cache_bytes = tail_cache_bytes(&config) / threads;
         let open_files_max = open_files_max() / threads;
+        let (ended, shards_ended) = crossbeam::channel::bounded(threads);
         let mut lanes = Vec::with_capacity(threads);
         let mut shards = Vec::with_capacity(threads);
         let seats = mesh::seats(threads).into_iter().zip(partitions).zip(&plan.shards);
         for (index, ((seat, partitions), core)) in seats.enumerate() {
+            let ended = ended.clone();
             let (home, from_outside) = foreign_lane(FOREIGN_MESSAGES_MAX);
             lanes.push(home);
             let seat = ShardSeat {
@@ -147,13 +148,20 @@ impl Broker {
                 log_dir: log_dir.clone(),
                 tail_cache_bytes,
                 open_files_max,
+                ended,
             };
             shards.push(executor::spawn(&format!("shard-{index}"), *core, move || shard_thread::run(seat))?);
         }
-        let controller = controller_thread::start(controller, commanded, lanes.clone(), plan.controller)
-            .map_err(StartError::Controllers)?;
+        controller_thread::start(controller, commanded, lanes.clone(), plan.controller)
+            .map_err(StartError::ControllerThread)?;
+        let locks = [lock];
+        DirLock::tie_to_rings(&locks)?;
+        let [lock] = locks;
+        for lane in &lanes {
+            lane.send_blocking(Message::Start);
+        }
         readiness.advance(Phase::Ready);
-        let running = Running { shards, controller, admin, lock };
+        let running = Running { _shards: shards, shards_ended, admin, lock };
         Ok(Self { readiness, shards: lanes, addresses, running: Mutex::new(Some(running)), stop: Stop::default() })
     }
 
@@ -174,7 +182,7 @@ impl Broker {
         let asked = self.stop.asked.lock().expect("no holder of the lock panics");
         drop(self.stop.changed.wait_while(asked, |asked| !*asked).expect("no holder of the lock panics"));
         let running = self.running.lock().expect("no holder of the lock panics").take();
-        let Some(Running { shards, controller, admin, lock }) = running else { return Ok(()) };
+        let Some(Running { shards_ended, admin, lock, .. }) = running else { return Ok(()) };
         let mut stopped = Vec::with_capacity(self.shards.len());
         for shard in &self.shards {
             let (reply, receiver) = ReplyTo::thread();
@@ -191,14 +199,13 @@ impl Broker {
         for shard in &self.shards {
             shard.send_blocking(Message::End);
         }
-        for shard in shards {
-            shard.join();
+        for _ in &self.shards {
+            // A shard closes its connections at the latest after `DRAIN_MS`.
+            let _ = shards_ended.recv_timeout(Duration::from_millis(2 * DRAIN_MS));
         }
-        // It ends with the last sender of commands, which the shards held.
-        controller.join().expect("a panic of the controller ends the process");
         drop(admin);
         if failures.is_empty() {
-            lock.release_clean();
+            drop(lock);
             Ok(())
         } else {
             Err(StopError(failures.join("; ")))

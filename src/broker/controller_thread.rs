@@ -1,7 +1,7 @@
 //! The controller's thread: one command after the other; every shard has followed a change before its caller is answered.
 
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::Duration;
 
 use crossbeam::channel::Receiver;
@@ -18,8 +18,8 @@ pub fn start(
     commands: Receiver<ControllerCommand>,
     shards: Vec<ForeignSender<Message>>,
     core: Option<usize>,
-) -> std::io::Result<JoinHandle<()>> {
-    thread::Builder::new().name("controller".to_owned()).spawn(move || {
+) -> std::io::Result<()> {
+    let thread = thread::Builder::new().name("controller".to_owned()).spawn(move || {
         if let Some(id) = core
             && !core_affinity::set_for_current(core_affinity::CoreId { id })
         {
@@ -32,7 +32,8 @@ pub fn start(
             }
             reply();
         }
-    })
+    });
+    thread.map(drop)
 }
 
 /// Returns when every shard has followed the update. One that cannot (a disk error) has logged why; its partitions are then answered

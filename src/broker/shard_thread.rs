@@ -41,6 +41,8 @@ pub struct ShardSeat {
     pub log_dir: LogDir,
     pub tail_cache_bytes: usize,
     pub open_files_max: usize,
+    /// Told when the shard has stopped and its clients have their answers.
+    pub ended: Sender<ShardId>,
 }
 
 /// The main task of a shard's executor; ends when the broker has stopped.
@@ -71,6 +73,8 @@ pub async fn run(seat: ShardSeat) {
         })
         .detach();
     }
+    let mut from_outside = seat.from_outside;
+    while !matches!(from_outside.recv().await, Some(Message::Start) | None) {}
     let server = Server::new(shard.clone());
     let commands = seat.commands;
     let controller = ControllerClient::new(move |command| commands.send(command).map_err(|_| ControllerGone));
@@ -82,11 +86,12 @@ pub async fn run(seat: ShardSeat) {
         };
         server.listen(listener.open(), context);
     }
-    let mut from_outside = seat.from_outside;
     while !shard.is_ended() {
         let Some(message) = from_outside.recv().await else { break };
         shard.receive(message);
     }
     // What was answered last still has to reach its clients.
     server.drain(Duration::from_millis(DRAIN_MS)).await;
+    // Nobody waits for it if the broker's handle is gone.
+    let _ = seat.ended.send(seat.shard);
 }

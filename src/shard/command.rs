@@ -21,6 +21,8 @@ pub enum Message {
     Command(Command),
     /// The call in this slot has its answer.
     Wake(CallSlot),
+    /// Everything stands; clients may come.
+    Start,
     /// The shard has stopped; its executor may end.
     End,
 }

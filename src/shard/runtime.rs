@@ -120,6 +120,7 @@ impl Shard {
         match message {
             Message::Command(command) => self.execute(command),
             Message::Wake(slot) => self.router.wake(slot),
+            Message::Start => {}
             Message::End => self.is_ended.set(true),
         }
     }

@@ -155,6 +155,7 @@ async fn read_block(file: &LogFile, key: BlockKey, readable_end: FilePosition) -
             position: FilePosition(start),
             wanted_bytes: len_bytes,
             got_bytes: bytes.len(),
+            no_space: false,
         });
     }
     Ok(bytes)

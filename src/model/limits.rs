@@ -191,6 +191,8 @@ pub const SWEEP_MS: u64 = 250;
 /// At most one line in this time tells of connections that were closed for what they sent.
 pub const REJECTION_LOG_INTERVAL_MS: u64 = 1_000;
 
+/// What a tool reads of one index file at most: above what any segment below 2 GiB has.
+pub const INDEX_FILE_BYTES_MAX: u64 = 512 * 1024 * 1024;
 /// How long a start waits for the writes of a process that has ended. Longer: the start fails.
 pub const DIR_LOCK_WAIT_FOR_DEAD_OWNER_MS: u64 = 30_000;
 

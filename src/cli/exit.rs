@@ -53,6 +53,8 @@ impl CliError {
             | Self::Signals(_)
             | Self::Start(_)
             | Self::Stop(_)
+            | Self::LogFiles(_)
+            | Self::Dump(_)
             | Self::Output(_) => ExitCode::FAILURE,
         }
     }

@@ -396,7 +396,7 @@ mod tests {
         let mut open = pool.take(CHUNK_BYTES_MIN);
         open.append(b"x");
         let chunk = open.freeze();
-        drop(chunk.lend_to_kernel());
+        let _never_ended = chunk.lend_to_kernel();
         drop(chunk);
         assert_eq!(
             (pool.bytes_in_use(), pool.free_bytes()),

@@ -68,7 +68,8 @@ pub enum DiskError {
         len_bytes: usize,
         source: io::Error,
     },
-    /// The rest was not tried again: what became of it is unknown.
+    /// The rest was not tried again: what became of it is unknown. The kernel gives no reason; for a write `no_space` says whether the file
+    /// system had too little left for the rest.
     #[error("{operation} of '{}' at {position} stopped after {got_bytes} of {wanted_bytes} bytes", path.display())]
     Short {
         operation: DiskOperation,
@@ -76,6 +77,7 @@ pub enum DiskError {
         position: FilePosition,
         wanted_bytes: usize,
         got_bytes: usize,
+        no_space: bool,
     },
 }
 
@@ -97,7 +99,10 @@ impl DiskError {
     pub fn kind(&self) -> DiskErrorKind {
         match self {
             Self::File { source, .. } | Self::Range { source, .. } => kind_of(source),
-            Self::Short { .. } => DiskErrorKind::Device,
+            Self::Short { no_space: true, .. } => DiskErrorKind::Full,
+            Self::Short {
+                no_space: false, ..
+            } => DiskErrorKind::Device,
         }
     }
 
@@ -202,6 +207,7 @@ mod tests {
             position: FilePosition(8192),
             wanted_bytes: 16384,
             got_bytes: 4096,
+            no_space: false,
         };
         assert_eq!(
             error.to_string(),

@@ -7,6 +7,8 @@ mod error;
 mod log_file;
 mod polled_io;
 mod read_bytes;
+#[cfg(test)]
+mod tests;
 
 pub use error::{DiskError, DiskErrorKind, DiskOperation};
 pub use log_file::{LogFile, OpenMode};

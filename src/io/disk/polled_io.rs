@@ -10,8 +10,9 @@ use std::cell::RefCell;
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -33,13 +34,14 @@ pub(super) async fn ask_device_of(directory: &Path) -> io::Result<()> {
         return Ok(());
     }
     let directory = directory.to_owned();
-    let probe = match blocking::run(move || Probe::create(&directory)).await {
-        Ok(probe) => probe,
+    let written = match blocking::run(move || file_with_a_written_block(&directory)).await {
+        Ok(written) => written,
         // Nothing can be created here, or not now, and so no empty file either; a file that exists was most likely written.
         Err(error) if cannot_create_here(&error) => return Ok(()),
         Err(error) => return Err(error),
     };
-    let file = DmaFile::open(&probe.path)
+    let path = format!("/proc/self/fd/{}", written.as_raw_fd());
+    let file = DmaFile::open(&path)
         .await
         .map_err(|error| Cause::from(error).into_io())?;
     file.close()
@@ -56,29 +58,20 @@ fn cannot_create_here(error: &io::Error) -> bool {
     )
 }
 
-/// A file of one written block; removed when dropped.
-struct Probe {
-    path: PathBuf,
-}
-
-impl Probe {
-    fn create(directory: &Path) -> io::Result<Self> {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let probe = Self {
-            path: directory.join(format!(".probe-{}-{number}", process::id())),
-        };
-        let mut file = File::create(&probe.path)?;
-        file.write_all(&[1; PAGE_BYTES])?;
-        file.sync_data()?;
-        Ok(probe)
-    }
-}
-
-impl Drop for Probe {
-    fn drop(&mut self) {
-        if let Err(error) = fs::remove_file(&self.path) {
-            tracing::warn!(path = %self.path.display(), %error, "cannot remove a probe file");
-        }
-    }
+/// A file without a name, so that nothing of it is left after a crash either.
+fn file_with_a_written_block(directory: &Path) -> io::Result<File> {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let path = directory.join(format!(".probe-{}-{number}", process::id()));
+    // Another process may have had this number and died between these two lines.
+    let mut file = File::options()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(&path)?;
+    fs::remove_file(&path)?;
+    file.write_all(&[1; PAGE_BYTES])?;
+    file.sync_data()?;
+    Ok(file)
 }

@@ -153,11 +153,13 @@ impl<T: Send + 'static> Outbox<T> {
 impl<T: Send + 'static> Lanes<T> {
     /// False if a lane had no slot for its batch.
     fn flush(&self) -> bool {
-        // Not `all`, which stops at the first.
-        self.lanes
+        let held_up = self
+            .lanes
             .iter()
             .flatten()
-            .fold(true, |all_left, lane| lane.flush() && all_left)
+            .filter(|lane| !lane.flush())
+            .count();
+        held_up == 0
     }
 }
 

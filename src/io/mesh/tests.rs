@@ -5,9 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::*;
-use crate::io::executor::{
-    Core, ExecutorThread, block_on, sleep, spawn, spawn_local, timeout, yield_now,
-};
+use crate::io::executor::{Core, ExecutorThread, block_on, sleep, spawn, spawn_local, timeout};
 use crate::model::limits::{MESH_LANE_BATCHES_MAX, MESH_QUEUE_MESSAGES_MAX};
 
 /// One executor per member, each of which runs `main` on its end.

@@ -7,6 +7,8 @@
 mod connection;
 mod error;
 mod listener;
+#[cfg(test)]
+mod tests;
 
 pub use connection::{Closer, Connection, Reader, Writer};
 pub use error::{ConnectionOperation, NetError};

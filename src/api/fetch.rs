@@ -19,6 +19,7 @@ use crate::api::error_code;
 use crate::api::owners::ByOwner;
 use crate::api::reply::{PendingReply, Reply, RequestId};
 use crate::io::executor;
+use crate::metrics::{Gauge, Stage};
 use crate::model::{LeaderEpoch, Offset, PartitionIndex, TopicId, TopicPartition};
 use crate::protocol::fetch_response::{
     self, FetchResponse, FetchedPartition, FetchedTopic, Segment,
@@ -136,9 +137,17 @@ impl Fetch {
             by_owner.push(shard.router(), item.partition, index, *item);
         }
         let max_bytes = self.max_bytes / by_owner.len().max(1);
+        let sent_at = shard.clock().monotonic();
         let asked = by_owner.ask(|owner, items| {
             shard.call(owner, |reply| {
-                Command::Read(ReadRequest { items, max_bytes }, reply)
+                Command::Read(
+                    ReadRequest {
+                        items,
+                        max_bytes,
+                        sent_at,
+                    },
+                    reply,
+                )
             })
         });
         let mut answers: Vec<Option<ReadReply>> = self.asked.iter().map(|_| None).collect();
@@ -157,7 +166,13 @@ impl Fetch {
             if left.is_zero() {
                 break;
             }
+            let metrics = self.context.shard.metrics();
+            metrics.raise_gauge(Gauge::FetchesWaiting, 1);
+            let waiting_since = clock.monotonic();
             self.wait_for_more(&answers, left).await;
+            metrics.lower_gauge(Gauge::FetchesWaiting, 1);
+            let waited_ns = clock.monotonic().since(waiting_since).as_nanos() as u64;
+            metrics.record_stage(self.id.key as i16, Stage::Wait, waited_ns);
             answers = self.ask().await;
         }
         self.respond(answers)

@@ -14,7 +14,7 @@ use crate::api::error_code;
 use crate::api::owners::ByOwner;
 use crate::api::reply::{PendingReply, Reply, RequestId};
 use crate::model::{PartitionIndex, TopicId, TopicPartition};
-use crate::shard::command::{AppendDone, AppendItem, AppendReply, Command};
+use crate::shard::command::{AppendDone, AppendItem, AppendReply, AppendRequest, Command};
 
 /// From this version on topics are named by id.
 const TOPIC_IDS_FROM: i16 = 13;
@@ -97,10 +97,11 @@ pub fn dispatch(context: &ApiContext, id: RequestId, request: ProduceRequest) ->
         }
         topics.push(slots);
     }
+    let sent_at = context.shard.clock().monotonic();
     let asked = by_owner.ask(|owner, items| {
-        context
-            .shard
-            .call(owner, |reply| Command::Append(items, reply))
+        context.shard.call(owner, |reply| {
+            Command::Append(AppendRequest { items, sent_at }, reply)
+        })
     });
     let acks = request.acks;
     Box::pin(async move {

@@ -11,11 +11,12 @@ use crate::api::controller_client::{ControllerClient, ControllerGone};
 use crate::config::{BrokerConfig, HostPort};
 use crate::controller::ControllerCommand;
 use crate::io::clock::Clock;
-use crate::io::executor;
+use crate::io::disk::{LogFile, OpenMode};
 use crate::io::mesh::{ForeignReceiver, MeshSeat};
 use crate::io::net::BoundListener;
+use crate::io::{blocking, executor};
 use crate::metadata::MetadataImage;
-use crate::metrics::MetricsRegistry;
+use crate::metrics::{Gauge, MetricsRegistry};
 use crate::model::ShardId;
 use crate::model::limits::DRAIN_MS;
 use crate::server::accept::Server;
@@ -62,6 +63,8 @@ pub async fn run(seat: ShardSeat) {
     for partition in seat.partitions {
         shard.host_recovered(partition);
     }
+    let is_direct = is_direct(shard.log_dir(), seat.shard).await;
+    shard.metrics().set_gauge(Gauge::DirectIo, is_direct.into());
     shard.start();
     for mut inbox in mesh.inboxes {
         let shard = shard.clone();
@@ -98,4 +101,13 @@ pub async fn run(seat: ShardSeat) {
     server.drain(Duration::from_millis(DRAIN_MS)).await;
     // Nobody waits for it if the broker's handle is gone.
     let _ = seat.ended.send(seat.shard);
+}
+
+/// Whether O_DIRECT is really on where the segments will be: a file that is made and removed tells.
+async fn is_direct(log_dir: &LogDir, shard: ShardId) -> bool {
+    let path = log_dir.path().join(format!(".direct-{shard}.tmp"));
+    let opened = LogFile::open(&path, OpenMode::Create).await;
+    let is_direct = opened.is_ok_and(|file| file.is_direct());
+    let removed = blocking::run(move || std::fs::remove_file(path)).await;
+    is_direct && removed.is_ok()
 }

@@ -201,3 +201,6 @@ pub const DIR_LOCK_WAIT_FOR_LIVING_OWNER_MS: u64 = 1_000;
 
 /// How often either looks again.
 pub const DIR_LOCK_RETRY_MS: u64 = 10;
+
+/// How often a shard adds up what its partitions take on disk.
+pub const DISK_BYTES_MS: u64 = 5_000;

@@ -10,7 +10,7 @@ use crate::io::clock::Monotonic;
 use crate::io::executor;
 use crate::io::net::Listener;
 use crate::io::recv::RecvPool;
-use crate::metrics::Counter;
+use crate::metrics::{Counter, Gauge};
 use crate::model::limits::{RECV_POOL_BYTES_PER_SHARD, REJECTION_LOG_INTERVAL_MS, SWEEP_MS};
 use crate::server::connection::{self, ConnectionEnd};
 use crate::server::in_flight::ShardQuota;
@@ -133,6 +133,9 @@ impl State {
     async fn sweep(self: Rc<Self>) {
         while !self.is_draining.get() {
             executor::sleep(Duration::from_millis(SWEEP_MS)).await;
+            let metrics = self.shard.metrics();
+            metrics.set_gauge(Gauge::RequestsInFlight, self.quota.used_requests() as u64);
+            metrics.set_gauge(Gauge::RequestBytesInFlight, self.quota.used_bytes() as u64);
             let config = self.shard.config();
             let swept = self.roster.sweep(
                 self.shard.clock().monotonic(),

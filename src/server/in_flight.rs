@@ -49,6 +49,10 @@ impl ShardQuota {
     pub fn used_bytes(&self) -> usize {
         self.used.bytes.get()
     }
+
+    pub fn used_requests(&self) -> usize {
+        self.used.requests.get()
+    }
 }
 
 impl ConnectionQuota {

@@ -5,12 +5,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::config::{self, TopicConfig};
+use crate::io::clock::Monotonic;
 use crate::io::disk::DiskError;
+use crate::metrics::{Counter, Gauge, Stage};
+use crate::model::api_key::PRODUCE;
 use crate::partition::leader::{CheckedBatch, Outcome};
 use crate::record::header;
 use crate::record::validate::ValidationRules;
 use crate::shard::call::ReplyTo;
-use crate::shard::command::{AppendDone, AppendItem, AppendReply, PartitionError};
+use crate::shard::command::{AppendDone, AppendItem, AppendReply, AppendRequest, PartitionError};
 use crate::shard::hosted::{HostedPartition, ParkedBatch};
 use crate::shard::runtime::{Cached, Shard};
 
@@ -26,6 +29,8 @@ pub struct AppendToken {
     group: Rc<AppendGroup>,
     index: usize,
     answer: Option<AppendReply>,
+    /// When its batch was copied into the log.
+    appended_at: Option<Monotonic>,
 }
 
 impl AppendToken {
@@ -38,9 +43,18 @@ impl AppendToken {
 impl Shard {
     pub(super) fn append(
         self: &Rc<Self>,
-        items: Vec<AppendItem>,
+        request: AppendRequest,
         reply: ReplyTo<Vec<AppendReply>>,
     ) {
+        let AppendRequest { items, sent_at } = request;
+        let started = self.clock().monotonic();
+        let metrics = self.metrics();
+        metrics.record_stage(
+            PRODUCE,
+            Stage::Queue,
+            started.since(sent_at).as_nanos() as u64,
+        );
+        metrics.raise_gauge(Gauge::AcksWaiting, items.len() as u64);
         let group = Rc::new(AppendGroup {
             replies: RefCell::new(items.iter().map(|_| None).collect()),
             open_count: Cell::new(items.len()),
@@ -54,9 +68,12 @@ impl Shard {
                 group: group.clone(),
                 index,
                 answer: None,
+                appended_at: None,
             };
             self.append_one(item, token);
         }
+        let executed = self.clock().monotonic().since(started);
+        metrics.record_stage(PRODUCE, Stage::Execute, executed.as_nanos() as u64);
     }
 
     fn append_one(self: &Rc<Self>, item: AppendItem, token: AppendToken) {
@@ -132,7 +149,14 @@ impl Shard {
             }
         };
         let cached = Cached::of(&leader).since(cached_before);
-        let ready = leader.wait_for_ack(confirm_at, token.with(answer));
+        if answer.is_ok() {
+            self.metrics().count(Counter::BatchesAppended, 1);
+            let record_count = batch.header().record_count as u64;
+            self.metrics().count(Counter::RecordsAppended, record_count);
+        }
+        let mut token = token.with(answer);
+        token.appended_at = Some(monotonic);
+        let ready = leader.wait_for_ack(confirm_at, token);
         drop(leader);
         self.note_cached(partition, cached);
         partition.last_append.set(monotonic);
@@ -175,7 +199,14 @@ impl Shard {
             group,
             index,
             answer,
+            appended_at,
         } = token;
+        self.metrics().lower_gauge(Gauge::AcksWaiting, 1);
+        if let Some(appended_at) = appended_at {
+            let waited = self.clock().monotonic().since(appended_at);
+            self.metrics()
+                .record_stage(PRODUCE, Stage::Disk, waited.as_nanos() as u64);
+        }
         group.replies.borrow_mut()[index] =
             Some(answer.expect("a token that is answered carries its answer"));
         group.open_count.set(group.open_count.get() - 1);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use smallvec::SmallVec;
 
+use crate::io::clock::Monotonic;
 use crate::io::disk::DiskError;
 use crate::metadata::{MetadataDelta, MetadataImage};
 use crate::model::{LeaderEpoch, Offset, TimestampMs, TopicPartition};
@@ -29,7 +30,7 @@ pub enum Message {
 
 #[derive(Debug)]
 pub enum Command {
-    Append(Vec<AppendItem>, ReplyTo<Vec<AppendReply>>),
+    Append(AppendRequest, ReplyTo<Vec<AppendReply>>),
     Read(ReadRequest, ReplyTo<Vec<ReadReply>>),
     AwaitData(Vec<(TopicPartition, Offset)>, WaitFlag, ReplyTo<()>),
     ListOffsets(Vec<ListOffsetsItem>, ReplyTo<Vec<ListOffsetsReply>>),
@@ -92,6 +93,13 @@ pub enum PartitionError {
 }
 
 #[derive(Debug)]
+pub struct AppendRequest {
+    pub items: Vec<AppendItem>,
+    /// When it was dispatched, on the clock that all cores share.
+    pub sent_at: Monotonic,
+}
+
+#[derive(Debug)]
 pub struct AppendItem {
     pub partition: TopicPartition,
     /// The `records` field of the produce request, as it came.
@@ -115,6 +123,8 @@ pub struct ReadRequest {
     pub items: Vec<ReadItem>,
     /// Over all items; the first batch found is returned even if it is larger.
     pub max_bytes: usize,
+    /// When it was dispatched.
+    pub sent_at: Monotonic,
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use crate::io::disk::{DiskError, OpenMode};
 use crate::io::executor;
+use crate::metrics::Counter;
 use crate::partition::leader::Progress;
 use crate::shard::append::AppendToken;
 use crate::shard::command::PartitionError;
@@ -118,6 +119,7 @@ impl Shard {
         if partition.flags.is_gone.get() {
             return;
         }
+        self.metrics().count(Counter::DiskErrors, 1);
         self.log_dir().fail(error);
         let why = PartitionError::LogDirOffline(error.to_string().into());
         let progress = partition.leader.borrow_mut().fail();

@@ -6,8 +6,11 @@ use std::time::Duration;
 
 use crate::io::disk::OpenMode;
 use crate::io::{blocking, executor};
+use crate::metrics::Counter;
 use crate::model::Offset;
-use crate::model::limits::{CHECKPOINTS_PER_TICK_MAX, HOUSEKEEPING_MS, IDLE_AFTER_MS};
+use crate::model::limits::{
+    CHECKPOINTS_PER_TICK_MAX, DISK_BYTES_MS, HOUSEKEEPING_MS, IDLE_AFTER_MS,
+};
 use crate::shard::command::PartitionError;
 use crate::shard::hosted::{Checkpointed, HostedPartition};
 use crate::shard::runtime::Shard;
@@ -20,8 +23,10 @@ impl Shard {
     /// Runs as long as the shard does: a tick every `HOUSEKEEPING_MS`.
     pub(super) async fn keep_house(self: Rc<Self>) {
         let mut retention_due = self.clock().monotonic();
+        let mut disk_bytes_due = retention_due;
         loop {
             executor::sleep(Duration::from_millis(HOUSEKEEPING_MS)).await;
+            self.metrics().count(Counter::Ticks, 1);
             self.sync_what_is_due();
             self.free_cache();
             self.publish_gauges();
@@ -31,6 +36,10 @@ impl Shard {
                 retention_due =
                     now + Duration::from_millis(self.config().retention_check_interval_ms);
                 self.expire_everywhere();
+            }
+            if now >= disk_bytes_due {
+                disk_bytes_due = now + Duration::from_millis(DISK_BYTES_MS);
+                self.publish_disk_bytes();
             }
         }
     }
@@ -68,6 +77,7 @@ impl Shard {
             tracing::warn!(segment = %segment.path.display(), %error, "indexes were not stored; they are made anew when needed");
         }
         partition.leader.borrow_mut().log_mut().on_sealed();
+        self.metrics().count(Counter::SegmentsSealed, 1);
         drop(self.checkpoint(partition).await);
     }
 
@@ -240,6 +250,8 @@ impl Shard {
             .map(|segment| segment.base_offset())
             .collect();
         let log = partition.log_id();
+        self.metrics()
+            .count(Counter::SegmentsDeleted, bases.len() as u64);
         let (shard, partition) = (self.clone(), partition.clone());
         executor::spawn_background(async move {
             // The checkpoint first: a start offset that points at a deleted file would be a lie.

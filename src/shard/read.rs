@@ -6,6 +6,8 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::io::executor;
+use crate::metrics::{Counter, Stage};
+use crate::model::api_key::FETCH;
 use crate::model::{LeaderEpoch, Offset, TopicPartition};
 use crate::shard::call::ReplyTo;
 use crate::shard::command::{PartitionError, ReadDone, ReadItem, ReadReply, ReadRequest, WaitFlag};
@@ -31,7 +33,14 @@ struct ReadProgress {
 
 impl Shard {
     pub(super) fn read(self: &Rc<Self>, request: ReadRequest, reply: ReplyTo<Vec<ReadReply>>) {
-        let ReadRequest { items, max_bytes } = request;
+        let ReadRequest {
+            items,
+            max_bytes,
+            sent_at,
+        } = request;
+        let started = self.clock().monotonic();
+        let queued_ns = started.since(sent_at).as_nanos() as u64;
+        self.metrics().record_stage(FETCH, Stage::Queue, queued_ns);
         let mut progress = ReadProgress {
             replies: Vec::with_capacity(items.len()),
             left_bytes: max_bytes,
@@ -56,6 +65,9 @@ impl Shard {
                 return;
             }
         }
+        let executed = self.clock().monotonic().since(started);
+        self.metrics()
+            .record_stage(FETCH, Stage::Execute, executed.as_nanos() as u64);
         self.router().answer(reply, progress.replies);
     }
 
@@ -89,7 +101,11 @@ impl Shard {
             leader.log().plan_read(wanted)
         } {
             ReadPlan::Nothing => ByteRun::starting_at(crate::model::FilePosition::ZERO),
-            ReadPlan::Memory(run) => run,
+            ReadPlan::Memory(run) => {
+                self.metrics()
+                    .count(Counter::TailReadBytes, run.len() as u64);
+                run
+            }
             plan @ (ReadPlan::Disk(_) | ReadPlan::Corrupt { .. }) => {
                 drop(leader);
                 return Some((partition, plan));
@@ -106,6 +122,7 @@ impl Shard {
         plan: ReadPlan,
         progress: &mut ReadProgress,
     ) {
+        let started = self.clock().monotonic();
         let run = match plan {
             ReadPlan::Disk(read) => read_batches(read, self.read_ahead()).await,
             ReadPlan::Corrupt { segment, position } => {
@@ -115,6 +132,8 @@ impl Shard {
             ReadPlan::Memory(run) => Ok(run),
             ReadPlan::Nothing => Ok(ByteRun::starting_at(crate::model::FilePosition::ZERO)),
         };
+        let read_ns = self.clock().monotonic().since(started).as_nanos() as u64;
+        self.metrics().record_stage(FETCH, Stage::Disk, read_ns);
         match run {
             Ok(run) => progress.add(partition, run),
             Err(error) => {

@@ -46,6 +46,14 @@ impl Router {
         self.outbox.push(target.index(), message);
     }
 
+    /// Messages on their way to other cores.
+    pub fn untaken_count(&self) -> usize {
+        let others = self.shards().filter(|shard| *shard != self.me);
+        others
+            .map(|shard| self.outbox.untaken_count(shard.index()))
+            .sum()
+    }
+
     /// Completes when every lane has room: connections are not read while one is full.
     pub async fn ready(&self) {
         for shard in self.shards().filter(|shard| *shard != self.me) {

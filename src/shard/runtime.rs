@@ -76,14 +76,18 @@ impl Shard {
         Rc::new(Self {
             router: parts.router,
             clock: parts.clock,
-            metrics: parts.metrics,
+            metrics: parts.metrics.clone(),
             log_dir: parts.log_dir,
             config: RefCell::new(parts.config),
             image: RefCell::new(image),
             partitions: RefCell::default(),
             next_log_id: Cell::new(0),
             pool: ChunkPool::new(parts.cache_budget.total_bytes()),
-            ahead: ReadAhead::new(READ_BLOCKS_BYTES_MAX_PER_SHARD, files.clone()),
+            ahead: ReadAhead::new(
+                READ_BLOCKS_BYTES_MAX_PER_SHARD,
+                files.clone(),
+                parts.metrics,
+            ),
             files,
             syncs: SyncGroup::default(),
             turn: Signal::new(),
@@ -328,13 +332,29 @@ impl Shard {
         self.cache.borrow_mut().share.subtract(bytes);
     }
 
+    /// What the partitions take on disk; looks at each of them.
+    pub(super) fn publish_disk_bytes(&self) {
+        let partitions = self.partitions.borrow();
+        let sizes = partitions
+            .values()
+            .map(|it| it.leader.borrow().log().size_bytes());
+        self.metrics.set_gauge(Gauge::DiskBytes, sizes.sum());
+    }
+
     pub(super) fn publish_gauges(&self) {
+        let open_count = self.files.len() as u64;
+        self.metrics.set_gauge(Gauge::SegmentsOpen, open_count);
+        self.metrics.set_gauge(Gauge::FilesOpen, open_count);
+        let is_offline = self.log_dir.failure().is_some();
+        self.metrics
+            .set_gauge(Gauge::LogDirectoriesOffline, is_offline.into());
+        let queued_count = self.router.untaken_count() as u64;
+        self.metrics
+            .set_gauge(Gauge::MeshQueueMessages, queued_count);
         self.metrics.set_gauge(
             Gauge::TailCacheBytes,
             self.cache.borrow().share.own_bytes() as u64,
         );
-        self.metrics
-            .set_gauge(Gauge::FilesOpen, self.files.len() as u64);
         self.metrics
             .set_gauge(Gauge::Partitions, self.partitions.borrow().len() as u64);
     }

@@ -5,12 +5,14 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::path::Path;
 use std::rc::Rc;
+use std::time::Instant;
 
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
 
 use crate::io::disk::{DiskError, DiskOperation, LogFile, OpenMode};
 use crate::io::event::Event;
+use crate::metrics::ShardMetrics;
 use crate::model::FilePosition;
 use crate::model::limits::{READ_AHEAD_BLOCKS, READ_BLOCK_BYTES};
 use crate::storage::byte_run::ByteRun;
@@ -35,6 +37,7 @@ enum Block {
 pub struct ReadAhead {
     inner: Rc<RefCell<Inner>>,
     files: OpenFiles,
+    metrics: ShardMetrics,
 }
 
 struct Inner {
@@ -46,7 +49,7 @@ struct Inner {
 }
 
 impl ReadAhead {
-    pub fn new(budget_bytes: usize, files: OpenFiles) -> Self {
+    pub fn new(budget_bytes: usize, files: OpenFiles, metrics: ShardMetrics) -> Self {
         let inner = Inner {
             budget_bytes,
             held_bytes: 0,
@@ -56,6 +59,7 @@ impl ReadAhead {
         Self {
             inner: Rc::new(RefCell::new(inner)),
             files,
+            metrics,
         }
     }
 
@@ -134,7 +138,7 @@ impl ReadAhead {
             .replace(key, Some(Block::Loading(loading.clone())));
         crate::io::executor::spawn_local(async move {
             // A failure leaves no block behind: whoever needs it reads it again and gets the error.
-            let loaded = read_block(&file, key, readable_end).await.ok();
+            let loaded = this.read_block(&file, key, readable_end).await.ok();
             this.inner
                 .borrow_mut()
                 .replace(key, loaded.map(Block::Loaded));
@@ -164,34 +168,38 @@ impl ReadAhead {
                 return Ok(bytes.clone());
             }
         }
-        let bytes = read_block(file, key, readable_end).await?;
+        let bytes = self.read_block(file, key, readable_end).await?;
         self.inner
             .borrow_mut()
             .replace(key, Some(Block::Loaded(bytes.clone())));
         Ok(bytes)
     }
-}
 
-/// Reads a block, up to what is readable of it.
-async fn read_block(
-    file: &LogFile,
-    key: BlockKey,
-    readable_end: FilePosition,
-) -> Result<Bytes, DiskError> {
-    let start = key.number * READ_BLOCK_BYTES as u64;
-    let len_bytes = (readable_end.0 - start).min(READ_BLOCK_BYTES as u64) as usize;
-    let bytes = Bytes::from(file.read(FilePosition(start), len_bytes).await?);
-    if bytes.len() < len_bytes {
-        return Err(DiskError::Short {
-            operation: DiskOperation::Read,
-            path: file.path().to_owned(),
-            position: FilePosition(start),
-            wanted_bytes: len_bytes,
-            got_bytes: bytes.len(),
-            no_space: false,
-        });
+    /// Reads a block, up to what is readable of it.
+    async fn read_block(
+        &self,
+        file: &LogFile,
+        key: BlockKey,
+        readable_end: FilePosition,
+    ) -> Result<Bytes, DiskError> {
+        let start = key.number * READ_BLOCK_BYTES as u64;
+        let len_bytes = (readable_end.0 - start).min(READ_BLOCK_BYTES as u64) as usize;
+        let started = Instant::now();
+        let bytes = Bytes::from(file.read(FilePosition(start), len_bytes).await?);
+        self.metrics
+            .record_disk_read(bytes.len(), started.elapsed().as_nanos() as u64);
+        if bytes.len() < len_bytes {
+            return Err(DiskError::Short {
+                operation: DiskOperation::Read,
+                path: file.path().to_owned(),
+                position: FilePosition(start),
+                wanted_bytes: len_bytes,
+                got_bytes: bytes.len(),
+                no_space: false,
+            });
+        }
+        Ok(bytes)
     }
-    Ok(bytes)
 }
 
 impl Inner {

@@ -19,7 +19,7 @@ const READING_ORDER: [&str; 7] = [
     "src/partition/leader.rs",
     "src/storage/log.rs",
     "src/storage/appender.rs",
-    "src/io/disk.rs",
+    "src/io/disk/log_file.rs",
 ];
 
 fn root() -> &'static Path {

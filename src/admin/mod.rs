@@ -6,6 +6,7 @@
 //! After a crash: nothing survives; it starts not ready.
 
 mod connection_limit;
+mod liveness;
 mod metrics_page;
 mod process;
 mod readiness;

@@ -1,6 +1,6 @@
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Instant, SystemTime};
 
@@ -16,17 +16,19 @@ use tokio::sync::oneshot;
 use tokio::time::MissedTickBehavior;
 
 use super::connection_limit::{LimitedListener, Limits};
+use super::liveness::{Liveness, SAMPLE_INTERVAL};
 use super::metrics_page::Figures;
 use super::readiness::{Phase, Readiness};
 use super::status_page;
-use super::throughput::{SAMPLE_INTERVAL, Throughput};
+use super::throughput::Throughput;
+use crate::config::HostPort;
 use crate::metrics::MetricsRegistry;
 
 #[derive(Debug, thiserror::Error)]
 pub enum AdminError {
-    #[error("admin.listener: cannot listen on {address}: {source}")]
+    #[error("admin.listener={listener}: cannot listen there: {source}")]
     Listen {
-        address: SocketAddr,
+        listener: HostPort,
         source: io::Error,
     },
     #[error("admin.listener: cannot start its thread: {0}")]
@@ -46,29 +48,43 @@ struct Pages {
     metrics: MetricsRegistry,
     readiness: Arc<Readiness>,
     registry: Registry,
-    throughput: Mutex<Throughput>,
+    samples: Mutex<Samples>,
     started: Instant,
 }
 
+/// What is seen by looking at the figures again and again.
+#[derive(Default)]
+struct Samples {
+    throughput: Throughput,
+    liveness: Liveness,
+}
+
 impl AdminServer {
-    /// Listens on `address` and serves from a thread of its own, which inherits the CPU affinity of the caller: call it
+    /// Listens on `listener` and serves from a thread of its own, which inherits the CPU affinity of the caller: call it
     /// from a thread that is pinned to no core.
     pub fn start(
-        address: SocketAddr,
+        listener: &HostPort,
         metrics: MetricsRegistry,
         readiness: Arc<Readiness>,
     ) -> Result<Self, AdminError> {
-        Self::start_limited(address, metrics, readiness, Limits::default())
+        Self::start_limited(listener, metrics, readiness, Limits::default())
     }
 
     fn start_limited(
-        address: SocketAddr,
+        listener: &HostPort,
         metrics: MetricsRegistry,
         readiness: Arc<Readiness>,
         limits: Limits,
     ) -> Result<Self, AdminError> {
-        let listen = |source| AdminError::Listen { address, source };
-        let listener = std::net::TcpListener::bind(address).map_err(listen)?;
+        let listen = |source| AdminError::Listen {
+            listener: listener.clone(),
+            source,
+        };
+        let host = match listener.host.as_str() {
+            "" => "0.0.0.0",
+            host => host,
+        };
+        let listener = std::net::TcpListener::bind((host, listener.port)).map_err(listen)?;
         listener.set_nonblocking(true).map_err(listen)?;
         let bound = listener.local_addr().map_err(listen)?;
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -80,7 +96,7 @@ impl AdminServer {
         let (stop, stopped) = oneshot::channel();
         let serve = async move {
             let listener = LimitedListener::new(TcpListener::from_std(listener)?, limits);
-            tokio::spawn(sample_throughput(pages.clone()));
+            tokio::spawn(sample_figures(pages.clone()));
             let stopped = async {
                 // An error means that the handle is gone, which is what it is for.
                 let _ = stopped.await;
@@ -132,7 +148,7 @@ impl Pages {
             metrics,
             readiness,
             registry,
-            throughput: Mutex::default(),
+            samples: Mutex::default(),
             started: Instant::now(),
         }
     }
@@ -148,11 +164,7 @@ fn routes(pages: Arc<Pages>) -> Router {
 }
 
 async fn status(State(pages): State<Arc<Pages>>) -> impl IntoResponse {
-    let rates = pages
-        .throughput
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .bytes_per_second();
+    let rates = lock(&pages.samples).throughput.bytes_per_second();
     let page = status_page::render(
         &pages.metrics,
         pages.readiness.phase(),
@@ -182,9 +194,15 @@ async fn metrics(State(pages): State<Arc<Pages>>) -> impl IntoResponse {
     }
 }
 
-/// The process answers, so it lives: a panic in any shard ends it.
-async fn healthz() -> &'static str {
-    "ok\n"
+/// A panic in any shard ends the process, so what is left to find out is whether one is stuck.
+async fn healthz(State(pages): State<Arc<Pages>>) -> (StatusCode, String) {
+    match lock(&pages.samples).liveness.stuck_shard() {
+        None => (StatusCode::OK, "ok\n".to_owned()),
+        Some(shard) => {
+            let message = format!("shard {shard} is stuck\n");
+            (StatusCode::SERVICE_UNAVAILABLE, message)
+        }
+    }
 }
 
 async fn readyz(State(pages): State<Arc<Pages>>) -> (StatusCode, String) {
@@ -197,18 +215,21 @@ async fn readyz(State(pages): State<Arc<Pages>>) -> (StatusCode, String) {
     (status, format!("{phase}\n"))
 }
 
-async fn sample_throughput(pages: Arc<Pages>) {
+async fn sample_figures(pages: Arc<Pages>) {
     let mut ticks = tokio::time::interval(SAMPLE_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     loop {
         ticks.tick().await;
-        let at = pages.started.elapsed();
-        pages
+        let mut samples = lock(&pages.samples);
+        samples
             .throughput
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .sample(at, &pages.metrics);
+            .sample(pages.started.elapsed(), &pages.metrics);
+        samples.liveness.sample(&pages.metrics);
     }
+}
+
+fn lock(samples: &Mutex<Samples>) -> MutexGuard<'_, Samples> {
+    samples.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -218,15 +239,22 @@ mod tests {
     use std::net::TcpStream;
     use std::time::Duration;
 
+    fn loopback(port: u16) -> HostPort {
+        HostPort {
+            host: "localhost".to_owned(),
+            port,
+        }
+    }
+
     fn start() -> (AdminServer, Arc<Readiness>) {
         start_with(Limits::default())
     }
 
     fn start_with(limits: Limits) -> (AdminServer, Arc<Readiness>) {
         let readiness = Arc::new(Readiness::default());
-        let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
+        let any_port = loopback(0);
         let server = AdminServer::start_limited(
-            any_port,
+            &any_port,
             MetricsRegistry::new(1),
             readiness.clone(),
             limits,
@@ -279,12 +307,9 @@ mod tests {
     #[test]
     fn an_address_in_use_is_an_error_that_names_it() {
         let (server, readiness) = start();
-        let error =
-            AdminServer::start(server.address(), MetricsRegistry::new(1), readiness).unwrap_err();
-        assert!(
-            error.to_string().contains(&server.address().to_string()),
-            "{error}"
-        );
+        let taken = loopback(server.address().port());
+        let error = AdminServer::start(&taken, MetricsRegistry::new(1), readiness).unwrap_err();
+        assert!(error.to_string().contains(&taken.to_string()), "{error}");
     }
 
     #[test]

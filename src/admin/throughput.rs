@@ -5,7 +5,6 @@ use crate::metrics::MetricsRegistry;
 
 /// How far back the status page's rates look.
 const SAMPLES_MAX: usize = 11;
-pub(super) const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Bytes of all requests and replies at one moment.
 #[derive(Clone, Copy, Debug, Default)]

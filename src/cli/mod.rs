@@ -1,1 +1,75 @@
-//! .
+//! The command line: one file per subcommand, and how each ends.
+//!
+//! Owns: arguments, what is printed where, exit codes, signals, where logs go, and the checks of the machine.
+//! Must never know: how a broker works inside; it starts one, waits for it and asks it to stop.
+//! Runs on: the main thread and the one that waits for signals; neither is pinned to a core.
+//! After a crash: nothing here survives, and nothing needs to.
+
+mod args;
+mod exit;
+mod list_settings;
+mod logging;
+pub mod preflight;
+mod recovery_bar;
+mod run_broker;
+mod signals;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Arguments, Command};
+use exit::{CliError, Outcome};
+
+/// The whole program: reads the arguments, does what they say, and tells errors on stderr.
+pub fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match run(arguments.command) {
+        Ok(outcome) => outcome.into(),
+        Err(error) => {
+            // There is nobody left to tell if stderr is closed.
+            let _ = writeln!(io::stderr(), "corelog: {error}");
+            error.exit_code()
+        }
+    }
+}
+
+fn run(command: Command) -> Result<Outcome, CliError> {
+    match command {
+        Command::Broker(broker) => run_broker::run(broker),
+        Command::Preflight { data, json } => {
+            let report = preflight::run(&data);
+            print(&if json {
+                to_json(&report)
+            } else {
+                report.to_string()
+            })?;
+            Ok(match report.status() {
+                preflight::Status::Fail => Outcome::FoundFault,
+                preflight::Status::Ok | preflight::Status::Warn => Outcome::Done,
+            })
+        }
+        Command::Config { json } => {
+            print(&if json {
+                list_settings::json()
+            } else {
+                list_settings::text()
+            })?;
+            Ok(Outcome::Done)
+        }
+    }
+}
+
+/// Writes a result to stdout. A reader that has seen enough (`| head`) is no error.
+fn print(text: &str) -> Result<(), CliError> {
+    match writeln!(io::stdout(), "{text}") {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(CliError::Output(error)),
+        _ => Ok(()),
+    }
+}
+
+fn to_json(value: &impl serde::Serialize) -> String {
+    serde_json::to_string_pretty(value)
+        .expect("what commands print has string keys and no failing parts")
+}

@@ -140,3 +140,118 @@ pub fn check_topic_overrides(overrides: &Overrides) -> Result<(), ConfigError> {
 pub fn check_broker_value(name: &str, value: &str) -> Result<(), ConfigError> {
     AlterScope::Broker.setting(name)?.check_value(value)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn alteration(name: &str, operation: AlterOperation, value: Option<&str>) -> Alteration {
+        Alteration {
+            name: name.into(),
+            operation,
+            value: value.map(str::to_owned),
+        }
+    }
+
+    fn altered(
+        scope: AlterScope,
+        current: &[(&str, &str)],
+        change: Alteration,
+    ) -> Result<Overrides, ConfigError> {
+        alter(
+            scope,
+            &current.iter().copied().collect(),
+            &[change],
+            &BrokerConfig::default(),
+        )
+    }
+
+    #[test]
+    fn set_and_delete_change_one_override() {
+        let set = alteration("retention.ms", AlterOperation::Set, Some("5"));
+        let result = altered(AlterScope::Topic, &[("segment.ms", "9")], set).unwrap();
+        assert_eq!(
+            result,
+            [("retention.ms", "5"), ("segment.ms", "9")]
+                .into_iter()
+                .collect()
+        );
+        let delete = alteration("segment.ms", AlterOperation::Delete, None);
+        assert!(
+            altered(AlterScope::Topic, &[("segment.ms", "9")], delete)
+                .unwrap()
+                .is_empty()
+        );
+    }
+
+    #[test]
+    fn append_and_subtract_start_from_the_value_in_effect() {
+        let append = alteration("cleanup.policy", AlterOperation::Append, Some("compact"));
+        let result = altered(AlterScope::Topic, &[], append.clone()).unwrap();
+        assert_eq!(
+            result.get("cleanup.policy"),
+            Some("delete,compact"),
+            "the default was delete"
+        );
+        let again = altered(AlterScope::Topic, &[("cleanup.policy", "compact")], append).unwrap();
+        assert_eq!(
+            again.get("cleanup.policy"),
+            Some("compact"),
+            "what is there is not added twice"
+        );
+        let subtract = alteration("cleanup.policy", AlterOperation::Subtract, Some("delete"));
+        let result = altered(
+            AlterScope::Topic,
+            &[("cleanup.policy", "delete,compact")],
+            subtract,
+        )
+        .unwrap();
+        assert_eq!(result.get("cleanup.policy"), Some("compact"));
+    }
+
+    #[test]
+    fn what_cannot_be_altered_is_refused() {
+        let refused = |scope, name, operation, value| {
+            altered(scope, &[], alteration(name, operation, value)).unwrap_err()
+        };
+        use AlterOperation::{Append, Set};
+        use AlterScope::{Broker, Topic};
+        let error = refused(Topic, "retention.ms", Append, Some("5"));
+        assert_eq!(error, ConfigError::NotAList("retention.ms".into()));
+        assert_eq!(
+            refused(Topic, "retention.ms", Set, None),
+            ConfigError::NoValue("retention.ms".into())
+        );
+        assert_eq!(
+            refused(Broker, "node.id", Set, Some("2")),
+            ConfigError::ReadOnly("node.id".into())
+        );
+        assert!(matches!(
+            refused(Broker, "retention.ms", Set, Some("2")),
+            ConfigError::Unknown { .. }
+        ));
+        assert!(matches!(
+            refused(Topic, "retention.ms", Set, Some("x")),
+            ConfigError::Invalid { .. }
+        ));
+        assert!(matches!(
+            refused(Topic, "cleanup.policy", Append, Some("x")),
+            ConfigError::Invalid { .. }
+        ));
+    }
+
+    #[test]
+    fn a_setting_stands_once_in_a_request() {
+        let twice = [
+            alteration("retention.ms", AlterOperation::Set, Some("1")),
+            alteration("retention.ms", AlterOperation::Delete, None),
+        ];
+        let error = alter(
+            AlterScope::Topic,
+            &Overrides::default(),
+            &twice,
+            &BrokerConfig::default(),
+        );
+        assert_eq!(error, Err(ConfigError::Twice("retention.ms".into())));
+    }
+}

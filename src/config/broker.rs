@@ -182,3 +182,100 @@ impl Values<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn broker(entries: &[(&str, &str)]) -> Result<BrokerConfig, ConfigError> {
+        BrokerConfig::from_file_settings(entries.iter().copied().collect())
+    }
+
+    #[test]
+    fn nothing_set_makes_a_broker_on_loopback() {
+        let config = BrokerConfig::default();
+        assert_eq!(config.listeners[0].bind.to_string(), "127.0.0.1:9092");
+        assert_eq!(config.admin_listener.to_string(), "127.0.0.1:9644");
+        assert_eq!(config.log_dir, PathBuf::from("./corelog-data"));
+        assert_eq!(
+            (config.num_partitions, config.auto_create_topics),
+            (1, true)
+        );
+        assert_eq!((config.log_tail_cache_bytes, config.rack), (None, None));
+    }
+
+    #[test]
+    fn log_dirs_goes_before_log_dir() {
+        assert_eq!(
+            broker(&[("log.dir", "/a")]).unwrap().log_dir,
+            PathBuf::from("/a")
+        );
+        assert_eq!(
+            broker(&[("log.dir", "/a"), ("log.dirs", "/b")])
+                .unwrap()
+                .log_dir,
+            PathBuf::from("/b")
+        );
+    }
+
+    #[test]
+    fn topics_inherit_what_the_broker_says() {
+        let config = broker(&[
+            ("log.segment.bytes", "2097152"),
+            ("log.retention.hours", "1"),
+        ])
+        .unwrap();
+        assert_eq!(config.topic_defaults.segment_bytes, 2 << 20);
+        assert_eq!(config.topic_defaults.retention_ms, Some(3_600_000));
+        let overrides = [("segment.bytes", "1048576")].into_iter().collect();
+        let topic = config.topic_config(&overrides).unwrap();
+        assert_eq!(
+            (topic.segment_bytes, topic.retention_ms),
+            (1 << 20, Some(3_600_000))
+        );
+    }
+
+    #[test]
+    fn an_online_change_makes_another_view_and_can_be_taken_back() {
+        let config = broker(&[("log.flush.interval.ms", "50")]).unwrap();
+        let cluster = [("log.flush.interval.ms", "60")].into_iter().collect();
+        let changed = config.with_online(&cluster, &Overrides::default()).unwrap();
+        assert_eq!(changed.topic_defaults.flush_ms, 60);
+        let back = changed
+            .with_online(&Overrides::default(), &Overrides::default())
+            .unwrap();
+        assert_eq!(back, config);
+    }
+
+    #[test]
+    fn a_broker_that_cannot_be_reached_is_refused() {
+        let error = broker(&[("listeners", "PLAINTEXT://0.0.0.0:9092")])
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("advertised.listeners"), "{error}");
+        let entries = [
+            ("listeners", "PLAINTEXT://0.0.0.0:9092"),
+            ("advertised.listeners", "PLAINTEXT://b:9092"),
+        ];
+        assert_eq!(
+            broker(&entries).unwrap().listeners[0]
+                .advertised
+                .to_string(),
+            "b:9092"
+        );
+    }
+
+    #[test]
+    fn a_refusal_names_the_setting_the_value_and_the_reason() {
+        let error = |name, value| broker(&[(name, value)]).unwrap_err().to_string();
+        assert_eq!(
+            error("num.partitions", "0"),
+            "num.partitions=0: must be from 1 to 100000"
+        );
+        assert_eq!(
+            error("num.partition", "1"),
+            "unknown setting \"num.partition\"; did you mean num.partitions?"
+        );
+        assert!(error("default.replication.factor", "3").contains("one replica"));
+    }
+}

@@ -2,10 +2,8 @@ use super::check::Check;
 use super::cores;
 use super::listener;
 use super::setting::{Setting, Synonym, Unit};
+use super::topic_settings::{INFLATION_BOUND, NO_RECOMPRESSION, NO_REPLICATION};
 use crate::model::limits::PARTITIONS_PER_TOPIC_MAX;
-
-const NO_RECOMPRESSION: &str = "a batch is stored as its producer compressed it";
-const NO_REPLICATION: &str = "every partition has one replica";
 
 /// The settings of a broker: those that this broker honours, under Kafka's names where Kafka has one. The defaults are Kafka's
 /// unless the doc says so. In the order of their names.
@@ -57,7 +55,7 @@ pub const BROKER_SETTINGS: &[Setting] = &[
         .at_least(1024)
         .bytes()
         .doc("The most bytes that one fetch response holds, save that the first batch is sent whole."),
-    Setting::list("listener.security.protocol.map", "PLAINTEXT:PLAINTEXT")
+    Setting::string("listener.security.protocol.map", "PLAINTEXT:PLAINTEXT")
         .check(Check::Form(listener::check_protocol_map))
         .doc("The protocol of each listener name, as NAME:PLAINTEXT; it is needed where listeners has names other than PLAINTEXT."),
     Setting::list("listeners", "PLAINTEXT://127.0.0.1:9092").high().check(Check::Form(listener::check_listeners)).doc(
@@ -87,11 +85,11 @@ pub const BROKER_SETTINGS: &[Setting] = &[
         .check(Check::ElementsOf(&["compact", "delete"]))
         .online()
         .doc("The default of the topics' cleanup.policy."),
-    Setting::string("log.dir", "./corelog-data")
+    Setting::list("log.dir", "./corelog-data")
         .high()
         .check(Check::Form(check_directory))
         .doc("The directory of all data. Kafka's default is /tmp/kafka-logs."),
-    Setting::string("log.dirs", "")
+    Setting::list("log.dirs", "")
         .unset()
         .high()
         .check(Check::Form(check_directory))
@@ -212,9 +210,9 @@ pub const BROKER_SETTINGS: &[Setting] = &[
         .at_least(1)
         .online()
         .doc("How many client connections may be open; a further one is closed at once. Kafka's default is 2147483647."),
-    Setting::int("max.decompressed.message.bytes", "2147483639")
-        .check(Check::Between(1, 2_147_483_639))
+    Setting::int("max.decompressed.message.bytes", "67108864")
         .bytes()
+        .fixed(INFLATION_BOUND)
         .online()
         .doc("The default of the topics' max.decompressed.message.bytes."),
     Setting::int("max.request.partition.size.limit", "2000")
@@ -263,7 +261,8 @@ pub const BROKER_SETTINGS: &[Setting] = &[
 ];
 
 pub fn broker_setting(name: &str) -> Option<&'static Setting> {
-    BROKER_SETTINGS.iter().find(|setting| setting.name == name)
+    let found = BROKER_SETTINGS.binary_search_by(|setting| setting.name.cmp(name));
+    found.ok().map(|index| &BROKER_SETTINGS[index])
 }
 
 fn check_directory(raw: &str) -> Result<(), String> {
@@ -271,5 +270,38 @@ fn check_directory(raw: &str) -> Result<(), String> {
         "" => Err("may not be empty".into()),
         _ if raw.contains(',') => Err("one directory is served, not a list".into()),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_default_passes_its_own_check() {
+        for setting in BROKER_SETTINGS {
+            if let Some(default) = setting.default {
+                assert_eq!(setting.check_value(default), Ok(()), "{}", setting.name);
+            }
+        }
+    }
+
+    #[test]
+    fn the_table_is_in_the_order_of_names_and_says_everything() {
+        assert!(BROKER_SETTINGS.is_sorted_by(|a, b| a.name < b.name));
+        for setting in BROKER_SETTINGS {
+            assert!(setting.doc.ends_with('.'), "{}", setting.name);
+            for synonym in setting.synonyms {
+                assert!(broker_setting(synonym.name).is_some(), "{}", synonym.name);
+            }
+        }
+    }
+
+    #[test]
+    fn one_data_directory_is_served() {
+        let setting = broker_setting("log.dirs").unwrap();
+        assert!(setting.check_value("/data/a").is_ok());
+        assert!(setting.check_value("/data/a,/data/b").is_err());
+        assert!(setting.check_value("").is_err());
     }
 }

@@ -1,4 +1,5 @@
 use super::setting::ValueType;
+use crate::model::limits::SETTING_VALUE_BYTES_MAX;
 
 /// What a value must satisfy beyond its type.
 #[derive(Clone, Copy, Debug)]
@@ -7,9 +8,8 @@ pub enum Check {
     AtLeast(i64),
     Between(i64, i64),
     RatioUpTo1,
-    NotEmpty,
     OneOf(&'static [&'static str]),
-    /// Each element of a list, and at least one of them.
+    /// Each element of a list, none of them twice. The list may be empty.
     ElementsOf(&'static [&'static str]),
     /// Kafka has more values than this broker serves. Any other is refused with the reason, rather than stored and ignored.
     Only {
@@ -22,6 +22,12 @@ pub enum Check {
 
 /// Why `raw` is no value of this type that passes the check; `Ok` if it is one.
 pub fn check(value_type: ValueType, check: &Check, raw: &str) -> Result<(), String> {
+    if raw.len() > SETTING_VALUE_BYTES_MAX {
+        return Err(format!(
+            "it has {} bytes; at most {SETTING_VALUE_BYTES_MAX} are allowed",
+            raw.len()
+        ));
+    }
     let raw = raw.trim();
     match value_type {
         ValueType::Boolean => drop(parse_boolean(raw)?),
@@ -90,7 +96,6 @@ fn check_range(check: &Check, number: i64) -> Result<(), String> {
 
 fn check_text(check: &Check, raw: &str) -> Result<(), String> {
     match check {
-        Check::NotEmpty if raw.is_empty() => Err("may not be empty".into()),
         Check::OneOf(allowed) if !allowed.contains(&raw) => {
             Err(format!("expected one of {}", allowed.join(", ")))
         }
@@ -104,11 +109,70 @@ fn check_text(check: &Check, raw: &str) -> Result<(), String> {
 }
 
 fn check_elements(allowed: &[&str], raw: &str) -> Result<(), String> {
-    if parse_list(raw).next().is_none() {
-        return Err(format!("expected at least one of {}", allowed.join(", ")));
+    let elements: Vec<&str> = parse_list(raw).collect();
+    for (position, element) in elements.iter().enumerate() {
+        if !allowed.contains(element) {
+            return Err(format!("{element:?} is not one of {}", allowed.join(", ")));
+        }
+        if elements[..position].contains(element) {
+            return Err(format!("{element:?} stands twice"));
+        }
     }
-    match parse_list(raw).find(|element| !allowed.contains(element)) {
-        Some(element) => Err(format!("{element:?} is not one of {}", allowed.join(", "))),
-        None => Ok(()),
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_must_be_of_its_type() {
+        let legal = |value_type, raw| check(value_type, &Check::Any, raw).is_ok();
+        assert!(legal(ValueType::Boolean, "TRUE"));
+        assert!(!legal(ValueType::Boolean, "yes"));
+        assert!(legal(ValueType::Int, " -2147483648 "));
+        assert!(!legal(ValueType::Int, "2147483648"));
+        assert!(legal(ValueType::Long, "9223372036854775807"));
+        assert!(!legal(ValueType::Long, "9223372036854775808"));
+        assert!(!legal(ValueType::Long, "1.5"));
+        assert!(!legal(ValueType::Long, ""));
+        assert!(legal(ValueType::Double, "0.25"));
+        assert!(!legal(ValueType::Double, "NaN"));
+        assert!(!legal(ValueType::Double, "inf"));
+    }
+
+    #[test]
+    fn a_value_must_pass_its_check() {
+        let why = |value_type, check_: &Check, raw| check(value_type, check_, raw).unwrap_err();
+        assert_eq!(
+            why(ValueType::Int, &Check::AtLeast(1), "0"),
+            "must be at least 1"
+        );
+        assert_eq!(
+            why(ValueType::Long, &Check::Between(1, 5), "6"),
+            "must be from 1 to 5"
+        );
+        assert!(why(ValueType::Double, &Check::RatioUpTo1, "1.01").contains("outside 0 to 1"));
+        assert!(why(ValueType::String, &Check::OneOf(&["a", "b"]), "c").contains("one of a, b"));
+        let list = Check::ElementsOf(&["compact", "delete"]);
+        assert!(check(ValueType::List, &list, "delete, compact").is_ok());
+        assert!(check(ValueType::List, &list, "").is_ok());
+        assert!(why(ValueType::List, &list, "delete,purge").contains("\"purge\""));
+        assert!(why(ValueType::List, &list, "delete,delete").contains("twice"));
+        let only = Check::Only {
+            value: "producer",
+            reason: "why",
+        };
+        assert_eq!(
+            why(ValueType::String, &only, "zstd"),
+            "only \"producer\" is served: why"
+        );
+    }
+
+    #[test]
+    fn a_value_has_a_bounded_length() {
+        let long = "x".repeat(SETTING_VALUE_BYTES_MAX + 1);
+        assert!(check(ValueType::String, &Check::Any, &long).is_err());
+        assert!(check(ValueType::String, &Check::Any, &long[1..]).is_ok());
     }
 }

@@ -39,16 +39,25 @@ impl ConfigError {
             .map(|near| format!("; did you mean {near}?"))
             .unwrap_or_default();
         Self::Unknown {
-            name: name.into(),
+            name: shown(name),
             hint,
         }
     }
 
     pub(super) fn invalid(name: &str, value: &str, reason: String) -> Self {
         Self::Invalid {
-            name: name.into(),
-            value: value.into(),
+            name: shown(name),
+            value: shown(value),
             reason,
         }
+    }
+}
+
+/// A name or value that a client sent may be as long as a request; a message shows the beginning.
+fn shown(text: &str) -> String {
+    const CHARACTERS_MAX: usize = 100;
+    match text.char_indices().nth(CHARACTERS_MAX) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.into(),
     }
 }

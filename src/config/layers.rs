@@ -121,3 +121,64 @@ impl Layers {
         candidates
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::topic_settings::topic_setting;
+
+    fn overrides(entries: &[(&str, &str)]) -> Overrides {
+        entries.iter().copied().collect()
+    }
+
+    fn retention_ms(layers: &Layers) -> Option<String> {
+        layers.topic_effective(topic_setting("retention.ms").unwrap())
+    }
+
+    #[test]
+    fn a_finer_unit_goes_before_a_coarser_one() {
+        let mut layers = Layers::default();
+        assert_eq!(retention_ms(&layers).as_deref(), Some("604800000"));
+        layers.file.set("log.retention.hours", "2");
+        assert_eq!(retention_ms(&layers).as_deref(), Some("7200000"));
+        layers.file.set("log.retention.minutes", "3");
+        assert_eq!(retention_ms(&layers).as_deref(), Some("180000"));
+        layers.file.set("log.retention.ms", "4");
+        assert_eq!(retention_ms(&layers).as_deref(), Some("4"));
+        layers.file = overrides(&[("log.retention.hours", "-1")]);
+        assert_eq!(
+            retention_ms(&layers).as_deref(),
+            Some("-1"),
+            "no limit is no limit in every unit"
+        );
+        layers.file = overrides(&[("log.roll.hours", "2147483647")]);
+        let segment_ms = layers.topic_effective(topic_setting("segment.ms").unwrap());
+        assert_eq!(segment_ms.as_deref(), Some("7730941129200000"));
+    }
+
+    #[test]
+    fn what_was_set_online_goes_before_the_file() {
+        let mut layers = Layers {
+            file: overrides(&[("log.retention.ms", "1")]),
+            ..Layers::default()
+        };
+        layers.cluster.set("log.retention.ms", "2");
+        assert_eq!(retention_ms(&layers).as_deref(), Some("2"));
+        layers.node.set("log.retention.ms", "3");
+        assert_eq!(retention_ms(&layers).as_deref(), Some("3"));
+        let sources: Vec<Source> = layers
+            .topic_candidates(topic_setting("retention.ms").unwrap())
+            .iter()
+            .map(|c| c.source)
+            .collect();
+        assert_eq!(
+            sources,
+            [
+                Source::DynamicBroker,
+                Source::DynamicDefault,
+                Source::Static,
+                Source::Default
+            ]
+        );
+    }
+}

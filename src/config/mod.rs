@@ -32,6 +32,7 @@ pub use error::ConfigError;
 pub use layers::{Candidate, Source};
 pub use listener::{HostPort, Listener};
 pub use overrides::Overrides;
+pub use properties::{PropertiesError, parse_properties};
 pub use setting::{Importance, Setting, Unit, Update, ValueType};
 pub use topic::{CleanupPolicy, TimestampType, TopicConfig};
 pub use topic_settings::TOPIC_SETTINGS;

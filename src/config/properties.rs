@@ -3,18 +3,19 @@
 //! ```text
 //! # a comment, ! another          key = value      key: value      key value
 //! key = a value that goes on \
-//!       in the next line          \t \n \r \f \uXXXX \\ \= \: \# and \! are escapes; other escaped characters stand for themselves
+//!       in the next line          \t \n \r \f \uHHHH \\ \= \: \# and \! are escapes; other escaped characters stand for themselves
 //! ```
 
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct SyntaxError {
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {reason}")]
+pub struct PropertiesError {
     /// From 1 up; of the natural line where the entry begins.
     pub line: usize,
     pub reason: String,
 }
 
 /// The entries in their order. A name that stands twice is given twice: the later one counts.
-pub(super) fn parse(text: &str) -> Result<Vec<(String, String)>, SyntaxError> {
+pub fn parse_properties(text: &str) -> Result<Vec<(String, String)>, PropertiesError> {
     let mut entries = Vec::new();
     let mut lines = text.lines().enumerate();
     while let Some((index, first)) = lines.next() {
@@ -31,7 +32,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<(String, String)>, SyntaxError> {
         }
         let (name, value) = split_entry(&logical);
         let unescaped = |raw| {
-            unescape(raw).map_err(|reason| SyntaxError {
+            unescape(raw).map_err(|reason| PropertiesError {
                 line: index + 1,
                 reason,
             })
@@ -80,9 +81,9 @@ fn unescape(raw: &str) -> Result<String, String> {
             Some('f') => text.push('\u{c}'),
             Some('u') => {
                 let digits: String = characters.by_ref().take(4).collect();
-                let code = u32::from_str_radix(&digits, 16)
-                    .ok()
-                    .filter(|_| digits.len() == 4);
+                let code = u32::from_str_radix(&digits, 16).ok().filter(|_| {
+                    digits.bytes().all(|digit| digit.is_ascii_hexdigit()) && digits.len() == 4
+                });
                 text.push(
                     code.and_then(char::from_u32)
                         .ok_or_else(|| format!("\\u{digits} is no character"))?,
@@ -100,7 +101,7 @@ mod tests {
     use super::*;
 
     fn parsed(text: &str) -> Vec<(String, String)> {
-        parse(text).unwrap()
+        parse_properties(text).unwrap()
     }
 
     fn entry(name: &str, value: &str) -> Vec<(String, String)> {
@@ -161,7 +162,7 @@ mod tests {
     #[test]
     fn a_bad_escape_names_its_line() {
         for bad in ["\\u12", "\\u00zz", "\\ud800", "\\u+041"] {
-            let error = parse(&format!("# one\na=b\nc={bad}")).unwrap_err();
+            let error = parse_properties(&format!("# one\na=b\nc={bad}")).unwrap_err();
             assert_eq!(error.line, 3, "{bad}");
         }
     }

@@ -28,7 +28,6 @@ pub struct TopicConfig {
     pub flush_ms: u64,
     pub index_interval_bytes: u64,
     pub max_compaction_lag_ms: u64,
-    pub max_decompressed_message_bytes: usize,
     pub max_message_bytes: usize,
     pub message_timestamp_after_max_ms: u64,
     pub message_timestamp_before_max_ms: u64,
@@ -85,7 +84,6 @@ impl TopicConfig {
             "flush.ms" => self.flush_ms = unsigned(raw)?,
             "index.interval.bytes" => self.index_interval_bytes = unsigned(raw)?,
             "max.compaction.lag.ms" => self.max_compaction_lag_ms = unsigned(raw)?,
-            "max.decompressed.message.bytes" => self.max_decompressed_message_bytes = size(raw)?,
             "max.message.bytes" => self.max_message_bytes = size(raw)?,
             "message.timestamp.after.max.ms" => {
                 self.message_timestamp_after_max_ms = unsigned(raw)?
@@ -128,7 +126,6 @@ impl Default for TopicConfig {
             flush_ms: 0,
             index_interval_bytes: 0,
             max_compaction_lag_ms: 0,
-            max_decompressed_message_bytes: 0,
             max_message_bytes: 0,
             message_timestamp_after_max_ms: 0,
             message_timestamp_before_max_ms: 0,
@@ -172,4 +169,125 @@ fn size(raw: &str) -> Result<usize, String> {
 /// A limit where -1 is none.
 fn limit(raw: &str) -> Result<Option<u64>, String> {
     Ok(u64::try_from(parse_long(raw)?).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::check::Check;
+
+    fn overridden(entries: &[(&str, &str)]) -> Result<TopicConfig, ConfigError> {
+        TopicConfig::default().with_overrides(&entries.iter().copied().collect())
+    }
+
+    #[test]
+    fn the_defaults_are_kafkas_but_for_flush_ms() {
+        let config = TopicConfig::default();
+        assert_eq!(
+            config.cleanup_policy,
+            CleanupPolicy {
+                delete: true,
+                compact: false
+            }
+        );
+        assert_eq!(config.segment_bytes, 1 << 30);
+        assert_eq!(config.max_message_bytes, 1_048_588);
+        assert_eq!(config.retention_ms, Some(7 * 24 * 3_600_000));
+        assert_eq!(config.retention_bytes, None);
+        assert_eq!(config.flush_ms, 1000);
+        assert_eq!(config.flush_message_count, i64::MAX as u64);
+        assert_eq!(config.min_insync_replica_count, 1);
+    }
+
+    /// A setting that has more than one served value but no field would be stored and ignored.
+    #[test]
+    fn every_setting_with_a_choice_changes_the_typed_view() {
+        for setting in TOPIC_SETTINGS {
+            if matches!(setting.check, Check::Only { .. }) {
+                continue;
+            }
+            let other = match setting.name {
+                "cleanup.policy" => "compact",
+                "message.timestamp.type" => "LogAppendTime",
+                "min.cleanable.dirty.ratio" => "0.75",
+                _ => "123456789",
+            };
+            let changed = overridden(&[(setting.name, other)]).unwrap();
+            assert_ne!(changed, TopicConfig::default(), "{}", setting.name);
+        }
+    }
+
+    #[test]
+    fn minus_one_is_no_limit() {
+        let config = overridden(&[("retention.ms", "-1"), ("retention.bytes", "77")]).unwrap();
+        assert_eq!(
+            (config.retention_ms, config.retention_bytes),
+            (None, Some(77))
+        );
+    }
+
+    #[test]
+    fn an_empty_cleanup_policy_keeps_everything() {
+        let policy = overridden(&[("cleanup.policy", "")])
+            .unwrap()
+            .cleanup_policy;
+        assert_eq!(
+            policy,
+            CleanupPolicy {
+                delete: false,
+                compact: false
+            }
+        );
+        let policy = overridden(&[("cleanup.policy", "compact,delete")])
+            .unwrap()
+            .cleanup_policy;
+        assert_eq!(
+            policy,
+            CleanupPolicy {
+                delete: true,
+                compact: true
+            }
+        );
+    }
+
+    #[test]
+    fn the_compaction_lag_rolls_only_a_compacted_topic() {
+        let lag = ("max.compaction.lag.ms", "5000");
+        assert_eq!(overridden(&[lag]).unwrap().roll_ms(), 7 * 24 * 3_600_000);
+        assert_eq!(
+            overridden(&[lag, ("cleanup.policy", "compact")])
+                .unwrap()
+                .roll_ms(),
+            5000
+        );
+    }
+
+    #[test]
+    fn what_the_broker_does_not_do_is_refused_with_the_reason() {
+        let refused = [
+            ("compression.type", "zstd"),
+            ("remote.storage.enable", "true"),
+            ("preallocate", "true"),
+            ("unclean.leader.election.enable", "true"),
+            ("local.retention.ms", "1000"),
+            ("leader.replication.throttled.replicas", "*"),
+        ];
+        for (name, value) in refused {
+            let error = overridden(&[(name, value)]).unwrap_err().to_string();
+            assert!(
+                error.starts_with(&format!("{name}={value}: only")),
+                "{error}"
+            );
+        }
+        assert!(overridden(&[("compression.type", "producer")]).is_ok());
+    }
+
+    #[test]
+    fn an_unknown_setting_is_refused_with_the_likely_name() {
+        let error = overridden(&[("retention.mss", "1")]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "unknown setting \"retention.mss\"; did you mean retention.ms?"
+        );
+    }
 }

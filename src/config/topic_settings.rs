@@ -1,9 +1,10 @@
 use super::check::Check;
 use super::setting::{Setting, Synonym};
 
-const NO_RECOMPRESSION: &str = "a batch is stored as its producer compressed it";
+pub(super) const NO_RECOMPRESSION: &str = "a batch is stored as its producer compressed it";
+pub(super) const INFLATION_BOUND: &str = "the bound is the same for all topics";
 const NO_TIERS: &str = "there is no remote storage";
-const NO_REPLICATION: &str = "every partition has one replica";
+pub(super) const NO_REPLICATION: &str = "every partition has one replica";
 
 /// The settings of a topic: every one that Kafka 4.4 describes. Where this broker does not do yet what a value asks for, the
 /// value is refused (`fixed`), never stored and ignored. In the order of their names.
@@ -56,7 +57,8 @@ pub const TOPIC_SETTINGS: &[Setting] = &[
         .at_least(0)
         .ms()
         .synonyms(&[Synonym::of("log.flush.interval.ms")])
-        .doc("After how long written records are made durable with fdatasync, in the background."),
+        .doc("After how long written records are made durable with fdatasync, in the background. Kafka's default is never; see \
+             log.flush.interval.ms."),
     topic(Setting::list("follower.replication.throttled.replicas", ""))
         .fixed(NO_REPLICATION)
         .doc("The replicas whose replication is throttled on the follower's side."),
@@ -84,11 +86,14 @@ pub const TOPIC_SETTINGS: &[Setting] = &[
             "The longest time that a record of a compacted topic stays out of compaction; an active segment of such a topic is \
              rolled at this age. Compaction is not run yet.",
         ),
-    topic(Setting::int("max.decompressed.message.bytes", "2147483639"))
-        .check(Check::Between(1, 2_147_483_639))
+    topic(Setting::int("max.decompressed.message.bytes", "67108864"))
         .bytes()
+        .fixed(INFLATION_BOUND)
         .synonyms(&[Synonym::of("max.decompressed.message.bytes")])
-        .doc("The largest record after decompression, wherever the broker decompresses."),
+        .doc(
+            "What a batch may inflate to where the broker must inflate it. Kafka bounds one record, by default only at what can be \
+             allocated.",
+        ),
     topic(Setting::int("max.message.bytes", "1048588"))
         .at_least(0)
         .bytes()
@@ -187,5 +192,57 @@ const fn topic(setting: Setting) -> Setting {
 }
 
 pub fn topic_setting(name: &str) -> Option<&'static Setting> {
-    TOPIC_SETTINGS.iter().find(|setting| setting.name == name)
+    let found = TOPIC_SETTINGS.binary_search_by(|setting| setting.name.cmp(name));
+    found.ok().map(|index| &TOPIC_SETTINGS[index])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::broker_settings::broker_setting;
+
+    #[test]
+    fn every_default_passes_its_own_check() {
+        for setting in TOPIC_SETTINGS {
+            let default = setting.default.expect(setting.name);
+            assert_eq!(setting.check_value(default), Ok(()), "{}", setting.name);
+        }
+    }
+
+    #[test]
+    fn the_table_is_in_the_order_of_names_and_says_everything() {
+        assert!(TOPIC_SETTINGS.is_sorted_by(|a, b| a.name < b.name));
+        for setting in TOPIC_SETTINGS {
+            assert!(setting.doc.ends_with('.'), "{}", setting.name);
+            assert!(!setting.is_read_only(), "{}", setting.name);
+        }
+    }
+
+    #[test]
+    fn a_topics_default_is_what_its_brokers_synonym_defaults_to() {
+        for setting in TOPIC_SETTINGS {
+            let synonyms = setting.synonyms.iter();
+            let inherited = synonyms.filter_map(|synonym| {
+                let broker = broker_setting(synonym.name).expect(synonym.name);
+                assert!(
+                    synonym.factor != 1 || broker.value_type == setting.value_type,
+                    "{}",
+                    setting.name
+                );
+                let default = broker.default?;
+                Some(match synonym.factor {
+                    1 => default.to_owned(),
+                    factor => (default.parse::<i64>().unwrap() * factor).to_string(),
+                })
+            });
+            let inherited: Vec<String> = inherited.collect();
+            assert!(
+                inherited
+                    .iter()
+                    .all(|value| Some(value.as_str()) == setting.default),
+                "{}",
+                setting.name
+            );
+        }
+    }
 }

@@ -299,3 +299,225 @@ impl From<&PartitionRecord> for Partition {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::PartitionIndex;
+
+    fn partitions(count: usize) -> Vec<PartitionRecord> {
+        vec![PartitionRecord::from(&Partition::new(vec![NodeId(1)])); count]
+    }
+
+    fn created(id: u128, name: &str, partition_count: usize) -> MetadataRecord {
+        let partitions = partitions(partition_count);
+        MetadataRecord::TopicCreated {
+            topic_id: id,
+            name: name.into(),
+            partitions,
+            settings: Vec::new(),
+        }
+    }
+
+    fn with_topics(records: &[MetadataRecord]) -> MetadataImage {
+        MetadataImage::new(ClusterId::from_bits(1))
+            .apply(records)
+            .unwrap()
+            .0
+    }
+
+    fn settings(value: &str) -> Vec<(String, String)> {
+        vec![("retention.ms".into(), value.into())]
+    }
+
+    #[test]
+    fn a_topic_is_found_by_name_and_by_id_until_it_is_deleted() {
+        let image = with_topics(&[created(7, "b", 2), created(8, "a", 1)]);
+        assert_eq!(image.topic("b").unwrap().id, topic_id_from(7));
+        assert_eq!(
+            image.topic_by_id(topic_id_from(8)).unwrap().name.as_str(),
+            "a"
+        );
+        assert_eq!(
+            image
+                .topics()
+                .map(|topic| topic.name.as_str())
+                .collect::<Vec<_>>(),
+            ["a", "b"]
+        );
+        assert_eq!(image.topics_from("aa").count(), 1);
+        assert_eq!((image.topic_count(), image.partition_count()), (2, 3));
+        let (after, delta) = image
+            .apply(&[MetadataRecord::TopicDeleted { topic_id: 7 }])
+            .unwrap();
+        assert!(after.topic("b").is_none() && after.topic_by_id(topic_id_from(7)).is_none());
+        assert_eq!(delta.topics[0].deleted().unwrap().name.as_str(), "b");
+        assert!(image.topic("b").is_some(), "the image before is as it was");
+    }
+
+    #[test]
+    fn a_new_partition_is_led_by_its_first_replica_at_epoch_0() {
+        let image = with_topics(&[created(7, "t", 1)]);
+        let id = TopicPartition {
+            topic: topic_id_from(7),
+            partition: PartitionIndex(0),
+        };
+        let partition = image.partition(id).unwrap();
+        assert_eq!(
+            (partition.leader, partition.leader_epoch),
+            (Some(NodeId(1)), LeaderEpoch(0))
+        );
+        assert_eq!(partition.isr, partition.replicas);
+        for absent in [-1, 1, i32::MAX] {
+            assert!(
+                image
+                    .partition(TopicPartition {
+                        partition: PartitionIndex(absent),
+                        ..id
+                    })
+                    .is_none()
+            );
+        }
+    }
+
+    #[test]
+    fn a_delta_says_what_a_shard_must_do() {
+        let image = with_topics(&[created(7, "t", 2)]);
+        let more = MetadataRecord::PartitionsAdded {
+            topic_id: 7,
+            partitions: partitions(2),
+        };
+        let (after, delta) = image.apply(&[more, created(8, "u", 1)]).unwrap();
+        let new: Vec<_> = delta
+            .topics
+            .iter()
+            .flat_map(|change| change.created_partitions())
+            .collect();
+        let names: Vec<_> = new
+            .iter()
+            .map(|(topic, id, _)| (topic.name.as_str(), id.partition.0))
+            .collect();
+        assert_eq!(names, [("t", 2), ("t", 3), ("u", 0)]);
+        assert!(
+            delta
+                .topics
+                .iter()
+                .all(|change| change.reconfigured().is_none() && change.deleted().is_none())
+        );
+
+        let settings = MetadataRecord::TopicSettingsReplaced {
+            topic_id: 7,
+            settings: settings("5"),
+        };
+        let (_, delta) = after.apply(&[settings]).unwrap();
+        assert_eq!(
+            delta.topics[0]
+                .reconfigured()
+                .unwrap()
+                .overrides
+                .get("retention.ms"),
+            Some("5")
+        );
+        assert_eq!(delta.topics[0].created_partitions().count(), 0);
+
+        let start = MetadataDelta::from_nothing(&after);
+        assert_eq!(
+            start
+                .topics
+                .iter()
+                .flat_map(|change| change.created_partitions())
+                .count(),
+            5
+        );
+    }
+
+    #[test]
+    fn a_topic_made_and_deleted_in_one_batch_leaves_no_change() {
+        let records = [
+            created(7, "t", 2),
+            MetadataRecord::TopicDeleted { topic_id: 7 },
+        ];
+        let (_, delta) = MetadataImage::new(ClusterId::from_bits(1))
+            .apply(&records)
+            .unwrap();
+        assert!(delta.is_empty());
+    }
+
+    #[test]
+    fn a_topic_made_again_under_its_name_is_another_one() {
+        let image = with_topics(&[created(7, "t", 2)]);
+        let (after, delta) = image
+            .apply(&[
+                MetadataRecord::TopicDeleted { topic_id: 7 },
+                created(8, "t", 1),
+            ])
+            .unwrap();
+        assert_eq!(after.topic("t").unwrap().id, topic_id_from(8));
+        assert_eq!(delta.topics.len(), 2);
+    }
+
+    #[test]
+    fn records_that_do_not_fit_are_refused_and_change_nothing() {
+        let image = with_topics(&[
+            created(7, "t", 1),
+            MetadataRecord::ProducerIdsAllocated {
+                next_producer_id: 10,
+            },
+        ]);
+        let refused = [
+            created(8, "t", 1),
+            created(7, "u", 1),
+            created(8, "u", 0),
+            created(8, "u/../v", 1),
+            MetadataRecord::TopicDeleted { topic_id: 8 },
+            MetadataRecord::PartitionsAdded {
+                topic_id: 8,
+                partitions: partitions(1),
+            },
+            MetadataRecord::ProducerIdsAllocated {
+                next_producer_id: 9,
+            },
+            MetadataRecord::ClusterFormed { cluster_id: 1 },
+        ];
+        let before = image.clone();
+        for record in refused {
+            assert!(
+                image.apply(&[created(9, "w", 1), record.clone()]).is_err(),
+                "{record:?}"
+            );
+        }
+        assert_eq!(image, before);
+    }
+
+    #[test]
+    fn a_snapshots_records_build_the_same_image() {
+        let image = with_topics(&[
+            created(7, "t", 3),
+            created(8, "u", 1),
+            MetadataRecord::TopicSettingsReplaced {
+                topic_id: 7,
+                settings: settings("5"),
+            },
+            MetadataRecord::BrokerSettingsReplaced {
+                node_id: Some(1),
+                settings: settings("6"),
+            },
+            MetadataRecord::BrokerSettingsReplaced {
+                node_id: None,
+                settings: settings("7"),
+            },
+            MetadataRecord::ProducerIdsAllocated {
+                next_producer_id: 2000,
+            },
+        ]);
+        assert_eq!(
+            MetadataImage::from_records(&image.to_records()),
+            Ok(image.clone())
+        );
+        assert_eq!(image.broker_settings(None).get("retention.ms"), Some("7"));
+        assert_eq!(
+            MetadataImage::from_records(&image.to_records()[1..]),
+            Err(ApplyError::NotFormed)
+        );
+    }
+}

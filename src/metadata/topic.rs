@@ -21,6 +21,13 @@ impl Topic {
         self.partitions.len() as i32
     }
 
+    /// How many replicas each partition was created with.
+    pub fn replication_factor(&self) -> i16 {
+        self.partitions
+            .first()
+            .map_or(0, |partition| partition.replicas.len() as i16)
+    }
+
     /// The partitions from `first` up, with their ids.
     pub fn partitions_from(
         &self,

@@ -32,6 +32,7 @@ macro_rules! catalogue {
 catalogue! {
     /// Counts that only go up.
     Counter {
+        Ticks => ("ticks", "Times that this shard's periodic tick ran; one that stands still is stuck"),
         ConnectionsAccepted => ("connections_accepted", "Client connections that this shard accepted"),
         ConnectionsRefused => ("connections_refused", "Client connections closed at once because a limit was reached"),
         ConnectionsRejected => ("connections_rejected", "Connections closed because of what they sent: not Kafka, an unknown API or version, a lying length"),

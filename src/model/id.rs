@@ -45,7 +45,7 @@ impl fmt::Display for TopicId {
     }
 }
 
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TopicNameError {
     #[error("a topic name is empty")]
     Empty,

@@ -99,8 +99,25 @@ pub const INFLATE_BUFFER_BYTES: usize = 16 * 1024;
 /// Structs, strings and unknown tagged fields in one request. Each takes more memory than bytes on the wire, so this bounds what a request costs
 /// beyond its own size. More: the connection is closed.
 pub const REQUEST_ELEMENTS_MAX: usize = 200_000;
+
 /// One more than the highest core number that the setting `cores` may name (the kernel's own bound of a CPU set).
 pub const CORES_MAX: usize = 1024;
+
+/// Partitions of one broker, over all topics. More: INVALID_PARTITIONS.
+pub const PARTITIONS_PER_BROKER_MAX: usize = 100_000;
+
+/// Producer ids that are set aside with one write of the metadata log (Kafka's number). A restart leaves the rest unused.
+pub const PRODUCER_ID_BLOCK_COUNT: i64 = 1000;
+
+/// The value of one setting, as written. Longer: INVALID_CONFIG.
+pub const SETTING_VALUE_BYTES_MAX: usize = 32 * 1024;
+
+/// One batch of metadata records, archived. A larger change is refused.
+pub const METADATA_BATCH_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Space that the metadata log holds ready behind its end, so that topics can still be deleted on a full disk.
+pub const METADATA_RESERVE_BYTES: u64 = 1024 * 1024;
+
 /// API keys from 0 up that are counted each on its own; higher and negative ones share the last slot.
 pub const API_KEYS_COUNTED_MAX: usize = 128;
 
@@ -121,3 +138,67 @@ pub const DIR_LOCK_WAIT_FOR_LIVING_OWNER_MS: u64 = 1_000;
 
 /// How often either looks again.
 pub const DIR_LOCK_RETRY_MS: u64 = 10;
+/// The first step of the space prepared ahead of a segment's end; further steps double.
+pub const PREPARE_STEP_BYTES_MIN: u64 = 64 * 1024;
+
+/// The largest step of the space prepared ahead.
+pub const PREPARE_STEP_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// The unit in which a segment is read from disk.
+pub const READ_BLOCK_BYTES: usize = 1024 * 1024;
+
+/// Blocks fetched ahead of a reader that goes on where it was.
+pub const READ_AHEAD_BLOCKS: u64 = 3;
+
+/// Memory of one shard for blocks read from disk; over it the oldest block is dropped.
+pub const READ_BLOCKS_BYTES_MAX_PER_SHARD: usize = 64 * 1024 * 1024;
+
+/// Partitions that one shard syncs at a time; a larger round goes on in groups of this size.
+pub const FDATASYNCS_IN_FLIGHT_PER_SHARD_MAX: usize = 64;
+
+/// Fetches waiting on one partition from which those that have ended are swept out. Waiters are bounded by the connections.
+pub const FETCH_WAITERS_SWEEP_COUNT: usize = 64;
+
+/// How often a shard looks after its partitions.
+pub const HOUSEKEEPING_MS: u64 = 100;
+
+/// A partition that was not appended to for this long gives back its prepared space, chunks and open files.
+pub const IDLE_AFTER_MS: u64 = 10_000;
+
+/// Checkpoints that one shard starts in one tick; the others wait for the next.
+pub const CHECKPOINTS_PER_TICK_MAX: usize = 8;
+
+/// A partition is checkpointed once this many bytes were appended since the last time, so that recovery has little to read.
+pub const CHECKPOINT_AFTER_BYTES: u64 = 64 * 1024 * 1024;
+
+/// A partition is checkpointed this long after the first append that its last checkpoint does not cover.
+pub const CHECKPOINT_AFTER_MS: u64 = 5_000;
+
+/// Frames up to this size share a receive buffer, and one read takes as much; a larger frame is read into a buffer of its own.
+pub const SHARED_BUFFER_FRAME_BYTES_MAX: usize = 64 * 1024;
+/// What recovery reads of a segment at a time; also all the memory that a scan takes.
+pub const SCAN_BUFFER_BYTES: usize = 1024 * 1024;
+
+/// Messages from threads that run no executor, waiting for a shard. At the limit the thread waits.
+pub const FOREIGN_MESSAGES_MAX: usize = 1024;
+
+/// How long the controller waits for the shards to follow a change before it answers all the same, with a line in the log.
+pub const FOLLOW_METADATA_MS: u64 = 60_000;
+
+/// How long a stopping broker keeps connections open for answers to leave.
+pub const DRAIN_MS: u64 = 2_000;
+
+/// How long a start waits if the last owner of the data directory was killed: its last writes may still be on their way to the disk.
+pub const KILLED_OWNER_WAIT_MS: u64 = 200;
+
+/// The share of the process's descriptors that segment files may use, in percent; the rest is for connections and small files.
+pub const OPEN_FILES_PERCENT_MAX: u64 = 60;
+
+/// Receive buffers that one shard keeps for reuse.
+pub const RECV_POOL_BYTES_PER_SHARD: usize = 64 * 1024 * 1024;
+
+/// How often connections are looked over for those that take too long.
+pub const SWEEP_MS: u64 = 250;
+
+/// At most one line in this time tells of connections that were closed for what they sent.
+pub const REJECTION_LOG_INTERVAL_MS: u64 = 1_000;

@@ -30,3 +30,74 @@ pub fn unsupported(correlation_id: i32) -> Result<Bytes, ResponseError> {
         .retain(|api| api.api_key == ApiKey::ApiVersions as i16);
     response::encode(ApiKey::ApiVersions, 0, correlation_id, &body)
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Buf;
+    use kafka_protocol::messages::{ApiVersionsResponse, RequestHeader};
+    use kafka_protocol::protocol::{Decodable, Encodable};
+
+    use super::super::request::{Request, RequestError};
+    use super::*;
+
+    #[test]
+    fn every_version_decodes_to_the_table() {
+        for version in 0..=4 {
+            let mut frame =
+                response::encode(ApiKey::ApiVersions, version, 7, &super::response()).unwrap();
+            assert_eq!(frame.get_i32() as usize, frame.len());
+            assert_eq!(frame.get_i32(), 7);
+            // The header has no tagged fields, whatever the version.
+            let body = ApiVersionsResponse::decode(&mut frame, version).unwrap();
+            assert!(frame.is_empty());
+            assert_eq!(body.error_code, 0);
+            assert_eq!(body.api_keys.len(), SERVED.len());
+            let produce = &body.api_keys[0];
+            assert_eq!(
+                (produce.api_key, produce.min_version, produce.max_version),
+                (0, 0, 13)
+            );
+        }
+    }
+
+    #[test]
+    fn no_feature_is_finalized_so_clients_use_the_older_transaction_flow() {
+        let body = super::response();
+        assert!(body.finalized_features.is_empty() && body.supported_features.is_empty());
+        assert_eq!(body.finalized_features_epoch, -1);
+    }
+
+    #[test]
+    fn an_unknown_version_is_answered_with_version_0_error_35_and_its_own_range() {
+        let header = RequestHeader::default()
+            .with_request_api_key(18)
+            .with_correlation_id(99);
+        let mut frame = bytes::BytesMut::new();
+        header
+            .with_request_api_version(77)
+            .encode(&mut frame, 2)
+            .unwrap();
+        frame.extend_from_slice(b"a body that nobody here can read");
+        let refused = Request::decode(&frame.freeze());
+        assert_eq!(
+            refused,
+            Err(RequestError::UnknownApiVersions {
+                version: 77,
+                correlation_id: 99
+            })
+        );
+
+        let mut answer = unsupported(99).unwrap();
+        assert_eq!(answer.get_i32() as usize, answer.len());
+        assert_eq!(answer.get_i32(), 99);
+        let body = ApiVersionsResponse::decode(&mut answer, 0).unwrap();
+        assert!(answer.is_empty());
+        assert_eq!(body.error_code, 35);
+        let ranges: Vec<_> = body
+            .api_keys
+            .iter()
+            .map(|api| (api.api_key, api.min_version, api.max_version))
+            .collect();
+        assert_eq!(ranges, [(18, 0, 4)]);
+    }
+}

@@ -326,3 +326,202 @@ impl<R: AsRef<[u8]>> Encoder<R> {
 
 /// Fetching from the closest replica (KIP-392) is not offered.
 const NO_PREFERRED_READ_REPLICA: i32 = -1;
+
+#[cfg(test)]
+mod tests {
+    use bytes::Buf;
+    use kafka_protocol::messages::{self, ResponseHeader};
+    use kafka_protocol::protocol::Decodable;
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn response() -> FetchResponse<Bytes> {
+        let full = FetchedPartition {
+            index: PartitionIndex(3),
+            error_code: 0,
+            high_watermark: Offset(100),
+            last_stable_offset: Offset(90),
+            log_start_offset: Offset(10),
+            aborted_transactions: Some(vec![AbortedTransaction {
+                producer_id: ProducerId(7),
+                first_offset: Offset(80),
+            }]),
+            diverging_epoch: Some(EpochEnd {
+                epoch: LeaderEpoch(4),
+                end_offset: Offset(55),
+            }),
+            current_leader: Some(CurrentLeader {
+                node: NodeId(2),
+                epoch: LeaderEpoch(5),
+            }),
+            records: vec![
+                Bytes::from_static(b"first slice, "),
+                Bytes::new(),
+                Bytes::from(vec![b'x'; 300]),
+            ],
+        };
+        let named = |name: &'static str, partitions| FetchedTopic {
+            name: StrBytes::from_static_str(name),
+            id: TopicId(Uuid::from_u128(name.len() as u128)),
+            partitions,
+        };
+        FetchResponse {
+            throttle_time_ms: 11,
+            error_code: 0,
+            session_id: 0,
+            topics: vec![
+                named(
+                    "first",
+                    vec![full.clone(), FetchedPartition::error(PartitionIndex(4), 6)],
+                ),
+                named("the second topic", vec![full]),
+                named("no partition", vec![]),
+            ],
+            node_endpoints: vec![NodeEndpoint {
+                node: NodeId(2),
+                host: StrBytes::from_static_str("broker-2"),
+                port: 9092,
+                rack: None,
+            }],
+        }
+    }
+
+    fn join(segments: &[Segment<Bytes>]) -> Bytes {
+        segments
+            .iter()
+            .map(AsRef::as_ref)
+            .collect::<Vec<&[u8]>>()
+            .concat()
+            .into()
+    }
+
+    fn decode(mut frame: Bytes, version: i16) -> messages::FetchResponse {
+        assert_eq!(frame.get_i32() as usize, frame.len());
+        let header =
+            ResponseHeader::decode(&mut frame, if version >= FLEXIBLE_FROM { 1 } else { 0 })
+                .unwrap();
+        assert_eq!(header.correlation_id, 77);
+        let body = messages::FetchResponse::decode(&mut frame, version).unwrap();
+        assert!(frame.is_empty(), "version {version} has bytes behind it");
+        body
+    }
+
+    #[test]
+    fn the_codec_reads_every_version_back() {
+        for version in 4..=18 {
+            let decoded = decode(join(&encode(response(), version, 77).unwrap()), version);
+            assert_eq!(decoded.throttle_time_ms, 11);
+            assert_eq!(decoded.responses.len(), 3);
+            for (ours, theirs) in response().topics.iter().zip(&decoded.responses) {
+                assert_topic(ours, theirs, version);
+            }
+            let endpoints: Vec<_> = decoded
+                .node_endpoints
+                .iter()
+                .map(|node| (node.node_id.0, node.host.as_str(), node.port))
+                .collect();
+            assert_eq!(
+                endpoints,
+                if version >= 16 {
+                    vec![(2, "broker-2", 9092)]
+                } else {
+                    vec![]
+                }
+            );
+        }
+    }
+
+    fn assert_topic(
+        ours: &FetchedTopic<Bytes>,
+        theirs: &messages::fetch_response::FetchableTopicResponse,
+        version: i16,
+    ) {
+        let by_id = version >= 13;
+        assert_eq!(
+            theirs.topic.as_str(),
+            if by_id { "" } else { ours.name.as_str() }
+        );
+        assert_eq!(theirs.topic_id, if by_id { ours.id.0 } else { Uuid::nil() });
+        assert_eq!(theirs.partitions.len(), ours.partitions.len());
+        for (ours, theirs) in ours.partitions.iter().zip(&theirs.partitions) {
+            assert_eq!(theirs.partition_index, ours.index.0);
+            assert_eq!(theirs.error_code, ours.error_code);
+            assert_eq!(theirs.high_watermark, ours.high_watermark.0);
+            assert_eq!(theirs.last_stable_offset, ours.last_stable_offset.0);
+            assert_eq!(
+                theirs.log_start_offset,
+                if version >= 5 {
+                    ours.log_start_offset.0
+                } else {
+                    -1
+                }
+            );
+            assert_eq!(theirs.preferred_read_replica.0, -1);
+            assert_eq!(theirs.records.as_deref(), Some(&ours.records.concat()[..]));
+            let aborted = theirs.aborted_transactions.as_ref().map(|aborted| {
+                let pair = |it: &messages::fetch_response::AbortedTransaction| {
+                    (it.producer_id.0, it.first_offset)
+                };
+                aborted.iter().map(pair).collect::<Vec<_>>()
+            });
+            assert_eq!(
+                aborted,
+                ours.aborted_transactions.as_ref().map(|_| vec![(7, 80)])
+            );
+            let has_tags = version >= FLEXIBLE_FROM && ours.error_code == 0;
+            let (diverging, leader) = (&theirs.diverging_epoch, &theirs.current_leader);
+            assert_eq!(
+                (diverging.epoch, diverging.end_offset),
+                if has_tags { (4, 55) } else { (-1, -1) }
+            );
+            assert_eq!(
+                (leader.leader_id.0, leader.leader_epoch),
+                if has_tags { (2, 5) } else { (-1, -1) }
+            );
+        }
+    }
+
+    #[test]
+    fn records_are_sent_from_where_they_are() {
+        let response = response();
+        let slices: Vec<Bytes> = response
+            .topics
+            .iter()
+            .flat_map(|topic| &topic.partitions)
+            .flat_map(|partition| partition.records.clone())
+            .filter(|slice| !slice.is_empty())
+            .collect();
+        let sent: Vec<*const u8> = encode(response, 12, 77)
+            .unwrap()
+            .iter()
+            .filter_map(|segment| match segment {
+                Segment::Records(records) => Some(records.as_ptr()),
+                Segment::Head(_) => None,
+            })
+            .collect();
+        assert_eq!(
+            sent,
+            slices
+                .iter()
+                .map(|slice| slice.as_ptr())
+                .collect::<Vec<_>>()
+        );
+    }
+
+    #[test]
+    fn a_response_without_topics_is_one_segment() {
+        let empty: FetchResponse<Bytes> = FetchResponse {
+            throttle_time_ms: 0,
+            error_code: 70,
+            session_id: 0,
+            topics: vec![],
+            node_endpoints: vec![],
+        };
+        for version in 7..=18 {
+            let segments = encode(empty.clone(), version, 77).unwrap();
+            assert_eq!(segments.len(), 1);
+            assert_eq!(decode(join(&segments), version).error_code, 70);
+        }
+    }
+}

@@ -53,3 +53,42 @@ pub fn encode(
     );
     Ok(out.freeze())
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Buf;
+    use kafka_protocol::messages::{InitProducerIdResponse, ProducerId};
+    use kafka_protocol::protocol::Decodable;
+
+    use super::*;
+
+    #[test]
+    fn the_frame_has_its_length_the_correlation_id_and_tags_where_the_version_is_flexible() {
+        let body = InitProducerIdResponse::default()
+            .with_producer_id(ProducerId(5))
+            .with_producer_epoch(1);
+        for (version, header_tag_bytes) in [(0, 0), (1, 0), (2, 1), (5, 1)] {
+            let mut frame = encode(ApiKey::InitProducerId, version, 1234, &body).unwrap();
+            assert_eq!(frame.get_i32() as usize, frame.len());
+            assert_eq!(frame.get_i32(), 1234);
+            frame.advance(header_tag_bytes);
+            assert_eq!(
+                InitProducerIdResponse::decode(&mut frame, version).unwrap(),
+                body
+            );
+            assert!(frame.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_response_that_the_version_cannot_hold_is_an_error() {
+        let refused = encode(
+            ApiKey::InitProducerId,
+            99,
+            0,
+            &InitProducerIdResponse::default(),
+        )
+        .unwrap_err();
+        assert_eq!((refused.key, refused.version), (ApiKey::InitProducerId, 99));
+    }
+}

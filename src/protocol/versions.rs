@@ -61,3 +61,113 @@ impl ServedApi {
 pub fn served(key: i16) -> Option<&'static ServedApi> {
     SERVED.iter().find(|api| api.key as i16 == key)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn serves(key: ApiKey, version: i16) -> bool {
+        served(key as i16).is_some_and(|api| api.serves(version))
+    }
+
+    #[test]
+    fn the_codec_reaches_every_served_version() {
+        for api in SERVED {
+            let reach = api.key.valid_versions();
+            assert!(
+                reach.min <= api.min && api.max <= reach.max,
+                "{api:?}, the codec has {reach}"
+            );
+            assert!(
+                api.advertised_min <= api.min && api.min <= api.max,
+                "{api:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn keys_ascend_so_each_is_there_once() {
+        assert!(SERVED.is_sorted_by(|a, b| (a.key as i16) < b.key as i16));
+    }
+
+    #[test]
+    fn produce_is_advertised_from_0_and_served_from_3() {
+        let produce = served(0).expect("Produce is served");
+        assert_eq!((produce.advertised_min, produce.min), (0, 3));
+        assert!(!produce.serves(2));
+    }
+
+    #[test]
+    fn the_single_versions_that_old_librdkafka_looks_for_are_served() {
+        use ApiKey::*;
+        for (key, version) in [
+            (Produce, 3),
+            (Produce, 7),
+            (Fetch, 4),
+            (Fetch, 10),
+            (ListOffsets, 1),
+            (InitProducerId, 0),
+        ] {
+            assert!(serves(key, version), "{key:?} {version}");
+        }
+    }
+
+    #[test]
+    fn kafkajs_ignores_minimums_and_finds_its_maximums_served() {
+        use ApiKey::*;
+        let of_kafkajs = [
+            (Produce, 7),
+            (Fetch, 11),
+            (Metadata, 6),
+            (ListOffsets, 3),
+            (CreateTopics, 3),
+            (DeleteTopics, 1),
+        ];
+        for (key, version) in of_kafkajs {
+            assert!(serves(key, version), "{key:?} {version}");
+            assert_eq!(
+                key.request_header_version(version),
+                1,
+                "KafkaJS sends no flexible versions: {key:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_fixed_versions_of_kafka_python_2_0_2_are_served() {
+        assert!(serves(ApiKey::Fetch, 4));
+        assert!(serves(ApiKey::ListOffsets, 1));
+        assert_eq!(
+            served(ApiKey::ListOffsets as i16).map(|api| api.max),
+            Some(10),
+            "read as broker version 4.0"
+        );
+    }
+
+    #[test]
+    fn topic_ids_in_fetch_come_with_topic_ids_in_metadata() {
+        assert!(serves(ApiKey::Fetch, 13) && serves(ApiKey::Metadata, 10));
+    }
+
+    #[test]
+    fn telemetry_is_left_out_without_a_receiver() {
+        assert_eq!(served(ApiKey::GetTelemetrySubscriptions as i16), None);
+        assert_eq!(served(ApiKey::PushTelemetry as i16), None);
+    }
+
+    #[test]
+    fn what_only_brokers_ask_each_other_is_not_served() {
+        use ApiKey::*;
+        for key in [
+            WriteTxnMarkers,
+            AlterPartition,
+            Vote,
+            BeginQuorumEpoch,
+            FetchSnapshot,
+            BrokerHeartbeat,
+            Envelope,
+        ] {
+            assert_eq!(served(key as i16), None, "{key:?}");
+        }
+    }
+}

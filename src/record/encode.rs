@@ -4,7 +4,7 @@ use crate::model::limits::RECORD_BATCH_HEADER_BYTES;
 use crate::model::{LeaderEpoch, Offset, ProducerEpoch, ProducerId, Sequence, TimestampMs};
 
 use super::compression::Codec;
-use super::crc::crc32c;
+use super::crc::{crc32c, crc32c_with_new_head};
 use super::header::{Attributes, CRC_COVERS_FROM, LOG_OVERHEAD_BYTES, RecordBatchHeader};
 use super::varint;
 
@@ -15,8 +15,8 @@ pub struct BatchBuilder {
     base_offset: Offset,
     leader_epoch: LeaderEpoch,
     producer: (ProducerId, ProducerEpoch, Sequence),
-    base_timestamp: Option<TimestampMs>,
-    max_timestamp: TimestampMs,
+    /// The first record's and the largest.
+    timestamps: Option<(TimestampMs, TimestampMs)>,
     record_count: i32,
     /// The records, not yet compressed.
     records: Vec<u8>,
@@ -37,8 +37,7 @@ impl BatchBuilder {
             base_offset: Offset::ZERO,
             leader_epoch: LeaderEpoch::UNKNOWN,
             producer: (ProducerId::NONE, ProducerEpoch::NONE, Sequence::NONE),
-            base_timestamp: None,
-            max_timestamp: TimestampMs::NONE,
+            timestamps: None,
             record_count: 0,
             records: Vec::new(),
             body: Vec::new(),
@@ -98,8 +97,9 @@ impl BatchBuilder {
         value: Option<&[u8]>,
         headers: &[(&str, Option<&[u8]>)],
     ) {
-        let base = *self.base_timestamp.get_or_insert(timestamp);
-        self.max_timestamp = self.max_timestamp.max(timestamp);
+        let (base, max) = self.timestamps.get_or_insert((timestamp, timestamp));
+        let base = *base;
+        *max = timestamp.max(*max);
         let body = &mut self.body;
         body.clear();
         body.push(0);
@@ -145,6 +145,9 @@ impl BatchBuilder {
             }
         };
         let (producer_id, producer_epoch, base_sequence) = self.producer;
+        let (base_timestamp, max_timestamp) = self
+            .timestamps
+            .unwrap_or((TimestampMs::NONE, TimestampMs::NONE));
         let header = RecordBatchHeader {
             base_offset: self.base_offset,
             batch_length: i32::try_from(
@@ -155,8 +158,8 @@ impl BatchBuilder {
             crc: 0,
             attributes: self.attributes,
             last_offset_delta: self.record_count - 1,
-            base_timestamp: self.base_timestamp.unwrap_or(TimestampMs::NONE),
-            max_timestamp: self.max_timestamp,
+            base_timestamp,
+            max_timestamp,
             producer_id,
             producer_epoch,
             base_sequence,
@@ -168,6 +171,30 @@ impl BatchBuilder {
         seal(&mut batch);
         batch
     }
+}
+
+/// Makes the header of a finished batch that of a later one with the same records: other timestamps and another sequence, and the CRC that follows
+/// from them. The records behind it are not read, so a load generator sends one body again and again and pays for no checksum.
+pub fn restamp(
+    header: &mut [u8; RECORD_BATCH_HEADER_BYTES],
+    base_timestamp: TimestampMs,
+    base_sequence: Sequence,
+) {
+    let before = *header;
+    let mut fields = RecordBatchHeader::from_array(header).expect("a finished batch has a header");
+    let moved_ms = base_timestamp.0 - fields.base_timestamp.0;
+    fields.base_timestamp = base_timestamp;
+    fields.max_timestamp = TimestampMs(fields.max_timestamp.0 + moved_ms);
+    fields.base_sequence = base_sequence;
+    *header = fields.to_array();
+    let rest_bytes = fields.size_bytes() - RECORD_BATCH_HEADER_BYTES;
+    fields.crc = crc32c_with_new_head(
+        fields.crc,
+        &before[CRC_COVERS_FROM..],
+        &header[CRC_COVERS_FROM..],
+        rest_bytes,
+    );
+    *header = fields.to_array();
 }
 
 /// Computes the CRC of a batch whose bytes were changed.

@@ -1,1 +1,23 @@
-//! .
+//! One shard: everything that one core does with the partitions that it owns.
+//!
+//! Owns: its partitions, their open files, chunks and reads, and the tasks that write, sync and keep them. Must never know: API
+//! versions, Kafka error codes, sockets. Runs on: its own core, in one executor; nothing here is shared with another core but
+//! messages. After a crash: its partitions' directories; what it held in memory was not confirmed.
+//!
+//! A borrow of a partition's leader is never held across an await.
+
+pub mod append;
+pub mod call;
+pub mod command;
+pub mod flush;
+pub mod hosted;
+pub mod housekeeping;
+pub mod log_dir;
+pub mod lookup;
+pub mod metadata;
+pub mod placement;
+pub mod prepare;
+pub mod read;
+pub mod router;
+pub mod runtime;
+pub mod sync;

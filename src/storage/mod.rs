@@ -4,15 +4,36 @@
 //! Runs on: the core that owns the partition; what touches files through std::fs runs on its blocking threads.
 //! After a crash: everything up to the recovery point, and every whole batch behind it up to the first damaged one.
 
+pub mod active_segment;
+pub mod appender;
 pub mod atomic_file;
+pub mod batch_selection;
+pub mod byte_run;
 pub mod checkpoint;
 pub mod checksum_frame;
 pub mod file_error;
 pub mod index_builder;
+pub mod index_files;
 pub mod leader_epochs;
+pub mod log;
 pub mod offset_index;
+pub mod open_files;
 pub mod partition_dir;
+pub mod partition_files;
 pub mod producer_snapshot;
 pub mod producer_state;
+pub mod read_ahead;
+pub mod reader;
+pub mod recovery;
+mod recovery_start;
+mod replay;
+pub mod scan;
+pub mod sealed_segment;
+pub mod segment_indexes;
 pub mod segment_name;
+pub mod snapshot;
+pub mod space;
+pub mod tail_cache;
 pub mod time_index;
+
+pub use recovery_start::Distrust;

@@ -26,12 +26,7 @@ pub enum SegmentFileKind {
 }
 
 impl SegmentFileKind {
-    pub const ALL: [Self; 4] = [
-        Self::Log,
-        Self::OffsetIndex,
-        Self::TimeIndex,
-        Self::Producers,
-    ];
+    pub const ALL: [Self; 4] = [Self::Log, Self::OffsetIndex, Self::TimeIndex, Self::Producers];
 
     pub fn suffix(self) -> &'static str {
         match self {
@@ -59,16 +54,13 @@ impl SegmentFileName {
     /// Reads a name; `None` for every other file. A name that would be written otherwise is not one of ours.
     pub fn parse(name: &str) -> Option<Self> {
         let (digits, suffix) = name.split_at_checked(DIGITS)?;
-        let kind = SegmentFileKind::ALL
-            .into_iter()
-            .find(|kind| kind.suffix() == suffix)?;
+        let kind = SegmentFileKind::ALL.into_iter().find(|kind| kind.suffix() == suffix)?;
         if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
             return None;
         }
-        Some(Self {
-            base_offset: Offset(digits.parse().ok()?),
-            kind,
-        })
+        // Behind the last offset of all no record could follow.
+        let base_offset = digits.parse().ok().filter(|&offset| offset < i64::MAX)?;
+        Some(Self { base_offset: Offset(base_offset), kind })
     }
 }
 
@@ -96,7 +88,7 @@ mod tests {
     #[test]
     fn every_name_reads_back() {
         for kind in SegmentFileKind::ALL {
-            for offset in [0, 1, 12_345, i64::MAX] {
+            for offset in [0, 1, 12_345, i64::MAX - 1] {
                 let name = SegmentFileName::new(Offset(offset), kind);
                 assert_eq!(SegmentFileName::parse(&name.to_string()), Some(name));
             }
@@ -116,6 +108,7 @@ mod tests {
             "+0000000000000000001.log",
             "-0000000000000000001.log",
             "99999999999999999999.log",
+            "09223372036854775807.log",
             "000000000000000000000.log",
             "0000000000000000000\u{e9}.log",
         ] {

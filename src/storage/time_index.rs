@@ -1,6 +1,6 @@
 use crate::model::{Offset, TimestampMs};
 
-use super::offset_index::IndexDamage;
+use super::offset_index::{IndexDamage, SegmentEnd};
 
 /// Bytes of one entry of a `.timeindex` file.
 pub const TIME_INDEX_ENTRY_BYTES: usize = 12;
@@ -33,11 +33,7 @@ pub struct TimeIndex {
 
 impl TimeIndex {
     pub fn new(base_offset: Offset) -> Self {
-        Self {
-            base_offset,
-            timestamps: Vec::new(),
-            relative_offsets: Vec::new(),
-        }
+        Self { base_offset, timestamps: Vec::new(), relative_offsets: Vec::new() }
     }
 
     pub fn base_offset(&self) -> Offset {
@@ -67,33 +63,23 @@ impl TimeIndex {
         if entry.timestamp <= last.map_or(TimestampMs::NONE, |last| last.timestamp) {
             return;
         }
-        assert!(
-            last.is_none_or(|last| last.offset < entry.offset),
-            "entry {entry:?} is not above {last:?}"
-        );
+        assert!(last.is_none_or(|last| last.offset < entry.offset), "entry {entry:?} is not above {last:?}");
         let relative = entry.offset.since(self.base_offset);
-        let relative = u32::try_from(relative)
-            .ok()
-            .filter(|&relative| relative <= i32::MAX as u32);
-        self.relative_offsets
-            .push(relative.expect("the offset index holds every offset of the segment"));
+        let relative = u32::try_from(relative).ok().filter(|&relative| relative <= i32::MAX as u32);
+        self.relative_offsets.push(relative.expect("the offset index holds every offset of the segment"));
         self.timestamps.push(entry.timestamp.0);
     }
 
     /// The last entry at or below `timestamp`: the first record that is at or after `timestamp` lies in the batch that ends at
     /// the entry's offset, or behind it. `None`: from the segment's start on.
     pub fn lookup(&self, timestamp: TimestampMs) -> Option<TimeIndexEntry> {
-        let below = self
-            .timestamps
-            .partition_point(|&entry| entry <= timestamp.0);
+        let below = self.timestamps.partition_point(|&entry| entry <= timestamp.0);
         below.checked_sub(1).map(|at| self.entry(at))
     }
 
     /// Drops every entry of a batch that ends at `offset` or above.
     pub fn truncate_to(&mut self, offset: Offset) {
-        let kept = self
-            .relative_offsets
-            .partition_point(|&entry| i64::from(entry) < offset.since(self.base_offset));
+        let kept = self.relative_offsets.partition_point(|&entry| i64::from(entry) < offset.since(self.base_offset));
         self.relative_offsets.truncate(kept);
         self.timestamps.truncate(kept);
     }
@@ -101,28 +87,18 @@ impl TimeIndex {
     /// The bytes of the file from one entry on.
     pub fn encode_from(&self, first: usize) -> Vec<u8> {
         let mut bytes = Vec::with_capacity((self.len() - first) * TIME_INDEX_ENTRY_BYTES);
-        for (timestamp, relative) in self.timestamps[first..]
-            .iter()
-            .zip(&self.relative_offsets[first..])
-        {
+        for (timestamp, relative) in self.timestamps[first..].iter().zip(&self.relative_offsets[first..]) {
             bytes.extend_from_slice(&timestamp.to_be_bytes());
             bytes.extend_from_slice(&relative.to_be_bytes());
         }
         bytes
     }
 
-    /// Reads the bytes of a file that belongs to a segment which ends in front of `segment_end`.
-    pub fn decode(
-        base_offset: Offset,
-        file: &[u8],
-        segment_end: Offset,
-    ) -> Result<Self, IndexDamage> {
+    /// Reads the bytes of a file that belongs to a segment with this end.
+    pub fn decode(base_offset: Offset, file: &[u8], end: SegmentEnd) -> Result<Self, IndexDamage> {
         let (chunks, rest) = file.as_chunks::<TIME_INDEX_ENTRY_BYTES>();
         if !rest.is_empty() {
-            return Err(IndexDamage::Length {
-                size_bytes: file.len(),
-                entry_bytes: TIME_INDEX_ENTRY_BYTES,
-            });
+            return Err(IndexDamage::Length { size_bytes: file.len(), entry_bytes: TIME_INDEX_ENTRY_BYTES });
         }
         let mut index = Self::new(base_offset);
         let mut last: Option<TimeIndexEntry> = None;
@@ -133,12 +109,14 @@ impl TimeIndex {
                 timestamp: TimestampMs(i64::from_be_bytes([t0, t1, t2, t3, t4, t5, t6, t7])),
                 offset: Offset(base_offset.0.saturating_add(i64::from(relative))),
             };
-            if relative > i32::MAX as u32 || decoded.offset >= segment_end {
+            if relative > i32::MAX as u32 || decoded.offset >= end.offset {
                 return Err(IndexDamage::OutsideSegment { entry });
             }
-            let above = last.map_or(decoded.timestamp > TimestampMs::NONE, |last| {
-                last.timestamp < decoded.timestamp && last.offset < decoded.offset
-            });
+            // A first entry of zeros is taken for a file that was never written: far likelier than one record of 1970.
+            let above = match last {
+                None => decoded.timestamp > TimestampMs::NONE && *bytes != [0; TIME_INDEX_ENTRY_BYTES],
+                Some(last) => last.timestamp < decoded.timestamp && last.offset < decoded.offset,
+            };
             if !above {
                 return Err(IndexDamage::NotIncreasing { entry });
             }
@@ -160,12 +138,14 @@ impl TimeIndex {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::FilePosition;
+
+    fn end(offset: i64) -> SegmentEnd {
+        SegmentEnd { position: FilePosition(u64::MAX), offset: Offset(offset) }
+    }
 
     fn entry(timestamp: i64, offset: i64) -> TimeIndexEntry {
-        TimeIndexEntry {
-            timestamp: TimestampMs(timestamp),
-            offset: Offset(offset),
-        }
+        TimeIndexEntry { timestamp: TimestampMs(timestamp), offset: Offset(offset) }
     }
 
     fn index() -> TimeIndex {
@@ -210,41 +190,20 @@ mod tests {
     #[test]
     fn the_file_is_big_endian_triples_of_words() {
         let index = index();
-        assert_eq!(
-            index.encode_from(0)[..12],
-            [0, 0, 0, 0, 0, 0, 3, 0xe8, 0, 0, 0, 9]
-        );
+        assert_eq!(index.encode_from(0)[..12], [0, 0, 0, 0, 0, 0, 3, 0xe8, 0, 0, 0, 9]);
         assert_eq!(index.encode_from(2).len(), 12);
-        assert_eq!(
-            TimeIndex::decode(Offset(100), &index.encode_from(0), Offset(140)),
-            Ok(index)
-        );
+        assert_eq!(TimeIndex::decode(Offset(100), &index.encode_from(0), end(140)), Ok(index));
     }
 
     #[test]
     fn a_file_that_we_cannot_have_written_is_refused() {
         let file = index().encode_from(0);
-        let decode =
-            |file: &[u8], end| TimeIndex::decode(Offset(100), file, Offset(end)).unwrap_err();
-        assert_eq!(
-            decode(&file[..35], 140),
-            IndexDamage::Length {
-                size_bytes: 35,
-                entry_bytes: 12
-            }
-        );
+        let decode = |file: &[u8], offset| TimeIndex::decode(Offset(100), file, end(offset)).unwrap_err();
+        assert_eq!(decode(&file[..35], 140), IndexDamage::Length { size_bytes: 35, entry_bytes: 12 });
         assert_eq!(decode(&file, 139), IndexDamage::OutsideSegment { entry: 2 });
-        assert_eq!(
-            decode(&[file.as_slice(), &[0; 12]].concat(), 140),
-            IndexDamage::NotIncreasing { entry: 3 }
-        );
-        assert_eq!(
-            decode(&[0xff; 12], 140),
-            IndexDamage::OutsideSegment { entry: 0 }
-        );
-        assert_eq!(
-            decode(&[[0xff; 8].as_slice(), &[0; 4]].concat(), 140),
-            IndexDamage::NotIncreasing { entry: 0 }
-        );
+        assert_eq!(decode(&[file.as_slice(), &[0; 12]].concat(), 140), IndexDamage::NotIncreasing { entry: 3 });
+        assert_eq!(decode(&[0; 12], 140), IndexDamage::NotIncreasing { entry: 0 });
+        assert_eq!(decode(&[0xff; 12], 140), IndexDamage::OutsideSegment { entry: 0 });
+        assert_eq!(decode(&[[0xff; 8].as_slice(), &[0; 4]].concat(), 140), IndexDamage::NotIncreasing { entry: 0 });
     }
 }

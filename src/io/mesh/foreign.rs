@@ -60,6 +60,14 @@ impl<T: Send> ForeignSender<T> {
         self.0.wake();
         Ok(())
     }
+
+    /// Waits while the lane is full. A message to an executor that is gone is dropped: the process is about to end. Blocks.
+    pub fn send_blocking(&self, mut message: T) {
+        while let Err(ForeignSendError::Full(back)) = self.try_send(message) {
+            message = back;
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    }
 }
 
 impl<T: Send> Clone for ForeignSender<T> {

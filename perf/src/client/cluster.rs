@@ -1,0 +1,322 @@
+//! What a run asks of the cluster before and after the load: topics, leaders, offsets, settings, a producer id.
+
+use std::collections::BTreeMap;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use kafka_protocol::messages::create_topics_request::{CreatableTopic, CreatableTopicConfig};
+use kafka_protocol::messages::describe_configs_request::DescribeConfigsResource;
+use kafka_protocol::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
+use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
+use kafka_protocol::messages::{
+    BrokerId, CreateTopicsRequest, DeleteTopicsRequest, DescribeConfigsRequest,
+    InitProducerIdRequest, ListOffsetsRequest, MetadataRequest, TopicName,
+};
+use kafka_protocol::protocol::StrBytes;
+
+use super::connection::Connection;
+use super::error::{ClientError, ErrorCode};
+
+/// How long a new topic may take until all its partitions have leaders.
+const TOPIC_READY_TIMEOUT: Duration = Duration::from_secs(20);
+
+const TOPIC_POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// What the broker may take to carry out a change.
+const ADMIN_TIMEOUT_MS: i32 = 20_000;
+
+/// ListOffsets' timestamp for the log's end.
+const LATEST: i64 = -1;
+
+const RESOURCE_TOPIC: i8 = 2;
+const RESOURCE_BROKER: i8 = 4;
+
+/// A broker's address, `host:port`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct BrokerAddress(pub String);
+
+/// A topic with the leader of each partition, by index.
+#[derive(Clone, Debug)]
+pub struct Topic {
+    pub name: String,
+    pub leaders: Vec<BrokerAddress>,
+}
+
+impl Topic {
+    /// Partition numbers by the broker that leads them.
+    pub fn partitions_by_leader(&self) -> BTreeMap<&BrokerAddress, Vec<usize>> {
+        let mut by_leader: BTreeMap<_, Vec<usize>> = BTreeMap::new();
+        for (partition, leader) in self.leaders.iter().enumerate() {
+            by_leader.entry(leader).or_default().push(partition);
+        }
+        by_leader
+    }
+}
+
+/// One setting as the broker reports it.
+pub type Settings = BTreeMap<String, Option<String>>;
+
+pub struct Cluster {
+    bootstrap: String,
+}
+
+impl Cluster {
+    /// Proves that a broker answers at `bootstrap`.
+    pub fn connect(bootstrap: &str) -> Result<Self, ClientError> {
+        let cluster = Self {
+            bootstrap: bootstrap.to_owned(),
+        };
+        cluster.open()?;
+        Ok(cluster)
+    }
+
+    fn open(&self) -> Result<Connection, ClientError> {
+        Connection::open(&self.bootstrap)
+    }
+
+    /// The number of brokers and the address and id of each.
+    pub fn brokers(&self) -> Result<Vec<(i32, BrokerAddress)>, ClientError> {
+        let metadata = self.open()?.call(
+            &MetadataRequest::default().with_topics(Some(Vec::new())),
+            1,
+            8,
+        )?;
+        Ok(metadata
+            .brokers
+            .iter()
+            .map(|broker| {
+                (
+                    broker.node_id.0,
+                    BrokerAddress(format!("{}:{}", &*broker.host, broker.port)),
+                )
+            })
+            .collect())
+    }
+
+    /// Creates the topic. False: it was there already.
+    pub fn create_topic(
+        &self,
+        name: &str,
+        partitions: u32,
+        replication: u16,
+        settings: &[(String, String)],
+    ) -> Result<bool, ClientError> {
+        let setting = |(name, value): &(String, String)| {
+            CreatableTopicConfig::default()
+                .with_name(text(name))
+                .with_value(Some(text(value)))
+        };
+        let topic = CreatableTopic::default()
+            .with_name(TopicName(text(name)))
+            .with_num_partitions(partitions as i32)
+            .with_replication_factor(replication as i16)
+            .with_configs(settings.iter().map(setting).collect());
+        let request = CreateTopicsRequest::default()
+            .with_topics(vec![topic])
+            .with_timeout_ms(ADMIN_TIMEOUT_MS);
+        let mut controller = self.open_controller()?;
+        let response = controller.call(&request, 2, 4)?;
+        for result in &response.topics {
+            if ErrorCode(result.error_code) == ErrorCode::TOPIC_ALREADY_EXISTS {
+                return Ok(false);
+            }
+            controller.refuse_error(
+                "CreateTopics",
+                result.error_code,
+                result.error_message.as_deref(),
+            )?;
+        }
+        Ok(true)
+    }
+
+    pub fn delete_topic(&self, name: &str) -> Result<(), ClientError> {
+        let request = DeleteTopicsRequest::default()
+            .with_topic_names(vec![TopicName(text(name))])
+            .with_timeout_ms(ADMIN_TIMEOUT_MS);
+        let mut controller = self.open_controller()?;
+        let response = controller.call(&request, 1, 3)?;
+        response
+            .responses
+            .iter()
+            .try_for_each(|result| controller.refuse_error("DeleteTopics", result.error_code, None))
+    }
+
+    fn open_controller(&self) -> Result<Connection, ClientError> {
+        let mut connection = self.open()?;
+        let metadata = connection.call(
+            &MetadataRequest::default().with_topics(Some(Vec::new())),
+            1,
+            8,
+        )?;
+        match metadata
+            .brokers
+            .iter()
+            .find(|broker| broker.node_id == metadata.controller_id)
+        {
+            Some(broker) => Connection::open(&format!("{}:{}", &*broker.host, broker.port)),
+            None => Ok(connection),
+        }
+    }
+
+    /// The topic's leaders, once each of its `partitions` has one.
+    pub fn await_topic(&self, name: &str, partitions: u32) -> Result<Topic, ClientError> {
+        let deadline = Instant::now() + TOPIC_READY_TIMEOUT;
+        let mut connection = self.open()?;
+        loop {
+            match topic_now(&mut connection, name)? {
+                Some(topic) if topic.leaders.len() == partitions as usize => return Ok(topic),
+                Some(topic) if topic.leaders.len() > partitions as usize => {
+                    let reason = format!(
+                        "has {} partitions where {partitions} are wanted",
+                        topic.leaders.len()
+                    );
+                    return Err(ClientError::Topic {
+                        topic: name.to_owned(),
+                        reason,
+                    });
+                }
+                _ if Instant::now() > deadline => {
+                    let reason = format!(
+                        "had no {partitions} partitions with leaders after {} s",
+                        TOPIC_READY_TIMEOUT.as_secs()
+                    );
+                    return Err(ClientError::Topic {
+                        topic: name.to_owned(),
+                        reason,
+                    });
+                }
+                _ => sleep(TOPIC_POLL_INTERVAL),
+            }
+        }
+    }
+
+    /// The high watermark of each partition of the topic.
+    pub fn end_offsets(&self, topic: &Topic) -> Result<Vec<i64>, ClientError> {
+        let mut offsets = vec![0; topic.leaders.len()];
+        for (leader, partitions) in topic.partitions_by_leader() {
+            let asked = |&partition: &usize| {
+                ListOffsetsPartition::default()
+                    .with_partition_index(partition as i32)
+                    .with_current_leader_epoch(-1)
+                    .with_timestamp(LATEST)
+            };
+            let wanted = ListOffsetsTopic::default()
+                .with_name(TopicName(text(&topic.name)))
+                .with_partitions(partitions.iter().map(asked).collect());
+            let request = ListOffsetsRequest::default()
+                .with_replica_id(BrokerId(-1))
+                .with_topics(vec![wanted]);
+            let mut connection = Connection::open(&leader.0)?;
+            let response = connection.call(&request, 1, 5)?;
+            for result in response.topics.iter().flat_map(|topic| &topic.partitions) {
+                connection.refuse_error("ListOffsets", result.error_code, None)?;
+                match offsets.get_mut(result.partition_index as usize) {
+                    Some(offset) => *offset = result.offset,
+                    None => {
+                        return Err(connection.protocol(format!(
+                            "an offset of partition {}",
+                            result.partition_index
+                        )));
+                    }
+                }
+            }
+        }
+        Ok(offsets)
+    }
+
+    /// A new producer id and epoch.
+    pub fn init_producer_id(&self) -> Result<(i64, i16), ClientError> {
+        let request = InitProducerIdRequest::default()
+            .with_transactional_id(None)
+            .with_transaction_timeout_ms(i32::MAX);
+        let mut connection = self.open()?;
+        let response = connection.call(&request, 0, 1)?;
+        connection.refuse_error("InitProducerId", response.error_code, None)?;
+        Ok((response.producer_id.0, response.producer_epoch))
+    }
+
+    pub fn broker_settings(&self, node_id: i32) -> Result<Settings, ClientError> {
+        self.settings(RESOURCE_BROKER, &node_id.to_string())
+    }
+
+    pub fn topic_settings(&self, topic: &str) -> Result<Settings, ClientError> {
+        self.settings(RESOURCE_TOPIC, topic)
+    }
+
+    fn settings(&self, resource_type: i8, name: &str) -> Result<Settings, ClientError> {
+        let resource = DescribeConfigsResource::default()
+            .with_resource_type(resource_type)
+            .with_resource_name(text(name))
+            .with_configuration_keys(None);
+        let mut connection = self.open()?;
+        let response = connection.call(
+            &DescribeConfigsRequest::default().with_resources(vec![resource]),
+            1,
+            3,
+        )?;
+        let mut settings = Settings::new();
+        for result in &response.results {
+            connection.refuse_error(
+                "DescribeConfigs",
+                result.error_code,
+                result.error_message.as_deref(),
+            )?;
+            settings.extend(result.configs.iter().map(|setting| {
+                (
+                    setting.name.to_string(),
+                    setting.value.as_ref().map(|v| v.to_string()),
+                )
+            }));
+        }
+        Ok(settings)
+    }
+}
+
+/// The topic, if it is there and each of its partitions has a leader that is there too.
+fn topic_now(connection: &mut Connection, name: &str) -> Result<Option<Topic>, ClientError> {
+    let asked = MetadataRequestTopic::default().with_name(Some(TopicName(text(name))));
+    let request = MetadataRequest::default()
+        .with_topics(Some(vec![asked]))
+        .with_allow_auto_topic_creation(false);
+    let metadata = connection.call(&request, 4, 8)?;
+    let addresses: BTreeMap<i32, BrokerAddress> = metadata
+        .brokers
+        .iter()
+        .map(|broker| {
+            (
+                broker.node_id.0,
+                BrokerAddress(format!("{}:{}", &*broker.host, broker.port)),
+            )
+        })
+        .collect();
+    let Some(topic) = metadata
+        .topics
+        .first()
+        .filter(|topic| ErrorCode(topic.error_code).is_ok())
+    else {
+        return Ok(None);
+    };
+    let leaders: BTreeMap<i32, Option<&BrokerAddress>> = topic
+        .partitions
+        .iter()
+        .map(|partition| {
+            (
+                partition.partition_index,
+                addresses.get(&partition.leader_id.0),
+            )
+        })
+        .collect();
+    let numbered_from_zero = leaders.keys().copied().eq(0..leaders.len() as i32);
+    let leaders: Option<Vec<_>> = leaders
+        .into_values()
+        .map(|leader| leader.cloned())
+        .collect();
+    Ok(leaders.filter(|_| numbered_from_zero).map(|leaders| Topic {
+        name: name.to_owned(),
+        leaders,
+    }))
+}
+
+fn text(text: &str) -> StrBytes {
+    StrBytes::from_string(text.to_owned())
+}

@@ -1,0 +1,169 @@
+//! The fetch loop that all consumers share: while one answer is read through, the next is already asked for.
+
+use std::mem;
+
+use crate::client::batches::whole_batches;
+use crate::client::cluster::BrokerAddress;
+use crate::client::connection::Connection;
+use crate::client::error::ClientError;
+use crate::client::fetch::{FETCH_VERSION, FetchLimits, partitions, request};
+use kafka_protocol::messages::ApiKey;
+
+/// Where a consumer stands in one partition, and where it ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    pub partition: usize,
+    pub next_offset: i64,
+    pub end_offset: i64,
+}
+
+/// What one thread reads from one broker.
+#[derive(Clone, Debug)]
+pub struct ReadPlan {
+    pub topic: String,
+    pub leader: BrokerAddress,
+    pub positions: Vec<Position>,
+    pub limits: FetchLimits,
+}
+
+/// The records of one partition in one answer: whole batches.
+pub struct Fetched<'a> {
+    pub partition: usize,
+    pub records: &'a [u8],
+}
+
+pub struct Reader {
+    connection: Connection,
+    plan: ReadPlan,
+    /// The answer that is being read through, and one that may arrive meanwhile.
+    buffers: [Vec<u8>; 2],
+    /// The request that has been sent.
+    asked: Option<i32>,
+}
+
+impl Reader {
+    pub fn open(plan: ReadPlan) -> Result<Self, ClientError> {
+        let connection = Connection::open(&plan.leader.0)?;
+        connection.versions().choose(
+            connection.address(),
+            ApiKey::Fetch,
+            FETCH_VERSION,
+            FETCH_VERSION,
+        )?;
+        Ok(Self {
+            connection,
+            plan,
+            buffers: [Vec::new(), Vec::new()],
+            asked: None,
+        })
+    }
+
+    /// Where it stands; after an error, where to go on.
+    pub fn positions(&self) -> &[Position] {
+        &self.plan.positions
+    }
+
+    /// Goes back to these positions. Only between whole passes: when `step` returned false.
+    pub fn rewind(&mut self, positions: Vec<Position>) {
+        assert!(self.asked.is_none(), "an answer is under way");
+        self.plan.positions = positions;
+    }
+
+    /// Takes one answer and hands out its records. False: every partition is at its end.
+    pub fn step(&mut self, mut each: impl FnMut(Fetched)) -> Result<bool, ClientError> {
+        if self.asked.is_none() {
+            self.ask()?;
+        }
+        let Some(correlation_id) = self.asked.take() else {
+            return Ok(false);
+        };
+        let mut buffer = mem::take(&mut self.buffers[0]);
+        let size_bytes = self.connection.receive(&mut buffer)?;
+        let fetched = self.take_answer(&buffer[..size_bytes], correlation_id)?;
+        // If that fails, what has arrived is still handed out.
+        let asked = self.ask();
+        for (partition, start, end) in fetched {
+            each(Fetched {
+                partition,
+                records: &buffer[start..end],
+            });
+        }
+        self.buffers[0] = mem::replace(&mut self.buffers[1], buffer);
+        asked.map(|()| true)
+    }
+
+    fn ask(&mut self) -> Result<(), ClientError> {
+        let unfinished = self
+            .plan
+            .positions
+            .iter()
+            .filter(|position| position.next_offset < position.end_offset);
+        let wanted: Vec<_> = unfinished
+            .map(|position| (position.partition as i32, position.next_offset))
+            .collect();
+        if !wanted.is_empty() {
+            self.asked = Some(self.connection.send(
+                &request(&self.plan.topic, &wanted, &self.plan.limits),
+                FETCH_VERSION,
+            )?);
+        }
+        Ok(())
+    }
+
+    /// Moves the positions on and returns, for each partition that has records, where they lie in the answer.
+    fn take_answer(
+        &mut self,
+        answer: &[u8],
+        correlation_id: i32,
+    ) -> Result<Vec<(usize, usize, usize)>, ClientError> {
+        let mut fetched = Vec::new();
+        let mut refused = None;
+        let mut unreadable = None;
+        let positions = &mut self.plan.positions;
+        let error = partitions(answer, correlation_id, |part| {
+            let Some(place) = positions
+                .iter()
+                .position(|position| position.partition as i32 == part.partition)
+            else {
+                return;
+            };
+            if !part.error.is_ok() {
+                refused = Some(part.error);
+                return;
+            }
+            let position = &mut positions[place];
+            let mut whole_bytes = 0;
+            for batch in whole_batches(part.records) {
+                position.next_offset = batch.next_offset();
+                whole_bytes += batch.size_bytes();
+            }
+            if whole_bytes > 0 {
+                let start = part.records.as_ptr() as usize - answer.as_ptr() as usize;
+                fetched.push((position.partition, start, start + whole_bytes));
+                // A broker fills its answer in the order asked: who was served goes to the back.
+                let served = positions.remove(place);
+                positions.push(served);
+            } else if !part.records.is_empty() {
+                unreadable = Some(format!(
+                    "partition {} at offset {} holds no whole record batch",
+                    part.partition, position.next_offset
+                ));
+            }
+        })
+        .map_err(|error| self.connection.protocol(format!("Fetch: {error}")))?;
+        match refused.or((!error.is_ok()).then_some(error)) {
+            Some(code) => {
+                return Err(ClientError::Refused {
+                    api: "Fetch",
+                    code,
+                    message: None,
+                });
+            }
+            None => {}
+        }
+        match unreadable {
+            Some(reason) => Err(self.connection.protocol(reason)),
+            None => Ok(fetched),
+        }
+    }
+}

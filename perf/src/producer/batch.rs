@@ -1,0 +1,288 @@
+//! A record batch that is encoded once and then only patched: the payload stays where it lies, each send changes the header and
+//! the stamp of every record.
+//!
+//! ```text
+//! 0            8        12      16  17    21         23            27          35          43          51       53       57      61
+//! | baseOffset | length | epoch | 2 | crc | attrs    | lastOffset- | base-      | max-      | producer  | producer| base   | record- | records
+//! |            |        |       |   |     |          | Delta       | Timestamp  | Timestamp | Id        | Epoch   | Seq.   | Count   |
+//! ```
+//! A record: `length | attributes 0 | timestamp delta 0 | offset delta | key length -1 | value length | stamp | filler | 0 headers`.
+
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+
+use crate::checksum::FixedTail;
+use crate::clock::Clock;
+use crate::record::{ProducerNumber, RunId, STAMP_BYTES, STAMP_CHECKED_BYTES, Stamp};
+use crate::schedule::Schedule;
+
+/// The bytes of a batch before its first record.
+pub const BATCH_HEADER_BYTES: usize = 61;
+
+/// Where the part that the batch's CRC covers begins.
+const CRC_COVERS_FROM: usize = 21;
+
+/// Who sends, as the broker knows it: both -1 without idempotence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProducerIdentity {
+    pub id: i64,
+    pub epoch: i16,
+}
+
+impl ProducerIdentity {
+    pub const NONE: Self = Self { id: -1, epoch: -1 };
+}
+
+/// The records of one batch, from which its bytes can be made at any time: also again, for a resend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BatchSpan {
+    /// The partition's place in the run's list of partitions.
+    pub partition: usize,
+    /// Of the first record, within producer and partition.
+    pub first_sequence: u64,
+    pub record_count: u32,
+    /// Of the first record, within the producer's schedule.
+    pub first_record: u64,
+    pub built_ns: u64,
+}
+
+impl BatchSpan {
+    /// When its record `index` was meant to be sent.
+    pub fn intended_ns(&self, schedule: &Schedule, index: u32) -> u64 {
+        schedule.intended_ns(self.first_record + u64::from(index), self.built_ns)
+    }
+}
+
+/// The shape of all batches of one producer, with the parts of their checksums that never change.
+pub struct BatchTemplate {
+    run: RunId,
+    producer: ProducerNumber,
+    identity: ProducerIdentity,
+    /// A full batch; a shorter one is a prefix.
+    bytes: Vec<u8>,
+    /// Where each record begins, and where the last one ends.
+    record_starts: Vec<usize>,
+    /// Where each record's stamp begins.
+    stamp_starts: Vec<usize>,
+    filler: FixedTail,
+    filler_and_end: FixedTail,
+}
+
+impl BatchTemplate {
+    /// Batches of at most `batch_bytes_max` with at least one record. `message_bytes` is at least `STAMP_BYTES`.
+    pub fn new(
+        run: RunId,
+        producer: ProducerNumber,
+        identity: ProducerIdentity,
+        message_bytes: usize,
+        batch_bytes_max: usize,
+    ) -> Self {
+        assert!(
+            message_bytes >= STAMP_BYTES,
+            "a message of {message_bytes} bytes cannot carry its stamp"
+        );
+        let filler = half_random(
+            message_bytes - STAMP_BYTES,
+            u64::from(run.0) << 32 | u64::from(producer.0),
+        );
+        let mut bytes = vec![0; BATCH_HEADER_BYTES];
+        let (mut record_starts, mut stamp_starts) = (vec![bytes.len()], Vec::new());
+        for index in 0.. {
+            let mut head = vec![0, 0];
+            put_varint(&mut head, index);
+            put_varint(&mut head, -1);
+            put_varint(&mut head, message_bytes as i64);
+            let body_bytes = head.len() + message_bytes + 1;
+            let mut length = Vec::new();
+            put_varint(&mut length, body_bytes as i64);
+            if index > 0 && bytes.len() + length.len() + body_bytes > batch_bytes_max {
+                break;
+            }
+            bytes.extend_from_slice(&length);
+            bytes.extend_from_slice(&head);
+            stamp_starts.push(bytes.len());
+            bytes.extend_from_slice(&[0; STAMP_BYTES]);
+            bytes.extend_from_slice(&filler);
+            bytes.push(0);
+            record_starts.push(bytes.len());
+        }
+        let filler_and_end = [&filler[..], &[0]].concat();
+        Self {
+            run,
+            producer,
+            identity,
+            bytes,
+            record_starts,
+            stamp_starts,
+            filler: FixedTail::new(&filler),
+            filler_and_end: FixedTail::new(&filler_and_end),
+        }
+    }
+
+    pub fn record_count_max(&self) -> u32 {
+        self.stamp_starts.len() as u32
+    }
+
+    pub fn batch_bytes_max(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// A buffer whose payload is in place; `encode` patches it as often as wanted.
+    pub fn slot(&self) -> Vec<u8> {
+        self.bytes.clone()
+    }
+
+    /// Turns a slot into the batch of `span` and returns the batch's size.
+    pub fn encode(
+        &self,
+        slot: &mut [u8],
+        span: &BatchSpan,
+        schedule: &Schedule,
+        clock: &Clock,
+    ) -> usize {
+        let count = span.record_count as usize;
+        let size_bytes = self.record_starts[count];
+        let built_ms = clock.unix_ns(span.intended_ns(schedule, 0)) / 1_000_000;
+        let base_sequence = match self.identity {
+            ProducerIdentity::NONE => -1,
+            _ => (span.first_sequence & i32::MAX as u64) as i32,
+        };
+        slot[0..8].fill(0);
+        slot[8..12].copy_from_slice(&(size_bytes as i32 - 12).to_be_bytes());
+        slot[12..16].copy_from_slice(&(-1i32).to_be_bytes());
+        slot[16] = 2;
+        slot[21..23].fill(0);
+        slot[23..27].copy_from_slice(&(count as i32 - 1).to_be_bytes());
+        slot[27..35].copy_from_slice(&built_ms.to_be_bytes());
+        slot[35..43].copy_from_slice(&built_ms.to_be_bytes());
+        slot[43..51].copy_from_slice(&self.identity.id.to_be_bytes());
+        slot[51..53].copy_from_slice(&self.identity.epoch.to_be_bytes());
+        slot[53..57].copy_from_slice(&base_sequence.to_be_bytes());
+        slot[57..61].copy_from_slice(&(count as i32).to_be_bytes());
+
+        let mut crc = crc32c::crc32c(&slot[CRC_COVERS_FROM..BATCH_HEADER_BYTES]);
+        for index in 0..count {
+            let stamp = Stamp {
+                run: self.run,
+                producer: self.producer,
+                sequence: span.first_sequence + index as u64,
+                intended_unix_ns: clock.unix_ns(span.intended_ns(schedule, index as u32)),
+            };
+            let checked = stamp.encode();
+            let record_crc = self.filler.append(crc32c::crc32c(&checked));
+            let (start, stamp_start) = (self.record_starts[index], self.stamp_starts[index]);
+            let stamp_end = stamp_start + STAMP_BYTES;
+            slot[stamp_start..stamp_start + STAMP_CHECKED_BYTES].copy_from_slice(&checked);
+            slot[stamp_start + STAMP_CHECKED_BYTES..stamp_end]
+                .copy_from_slice(&record_crc.to_le_bytes());
+            crc = self
+                .filler_and_end
+                .append(crc32c::crc32c_append(crc, &slot[start..stamp_end]));
+        }
+        slot[17..21].copy_from_slice(&crc.to_be_bytes());
+        size_bytes
+    }
+}
+
+/// The field's usual payload: half of it does not compress, half of it does.
+fn half_random(len_bytes: usize, seed: u64) -> Vec<u8> {
+    let mut filler = vec![0; len_bytes];
+    SmallRng::seed_from_u64(seed).fill_bytes(&mut filler[..len_bytes / 2]);
+    filler
+}
+
+/// Kafka's zigzag varint.
+fn put_varint(out: &mut Vec<u8>, value: i64) {
+    let mut rest = (value << 1 ^ value >> 63) as u64;
+    while rest >= 0x80 {
+        out.push(rest as u8 | 0x80);
+        rest >>= 7;
+    }
+    out.push(rest as u8);
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use kafka_protocol::records::RecordBatchDecoder;
+
+    use super::*;
+
+    const IDENTITY: ProducerIdentity = ProducerIdentity { id: 4711, epoch: 2 };
+
+    fn span(first_sequence: u64, record_count: u32) -> BatchSpan {
+        BatchSpan {
+            partition: 0,
+            first_sequence,
+            record_count,
+            first_record: 10,
+            built_ns: 5_000_000,
+        }
+    }
+
+    #[test]
+    fn another_decoder_accepts_every_length_of_batch_and_finds_the_stamps() {
+        let template = BatchTemplate::new(RunId(1), ProducerNumber(2), IDENTITY, 100, 1_000_000);
+        let schedule = Schedule::Paced {
+            start_ns: 0,
+            end_ns: u64::MAX,
+            records_per_second: 1000.0,
+        };
+        let clock = Clock::start();
+        let mut slot = template.slot();
+        assert!(
+            template.record_count_max() > 8192,
+            "offset deltas of one, two and three bytes occur"
+        );
+        for (first_sequence, count) in [
+            (0, template.record_count_max()),
+            (3, 1),
+            (i32::MAX as u64 + 6, 65),
+        ] {
+            let size = template.encode(&mut slot, &span(first_sequence, count), &schedule, &clock);
+            let set = RecordBatchDecoder::decode(&mut Bytes::copy_from_slice(&slot[..size]))
+                .expect("CRC and layout are right");
+            assert_eq!(set.records.len(), count as usize);
+            for (index, record) in set.records.iter().enumerate() {
+                let stamp = Stamp::decode_checked(record.value.as_ref().unwrap()).unwrap();
+                assert_eq!(stamp.sequence, first_sequence + index as u64);
+                assert_eq!(
+                    clock.at_ns(stamp.intended_unix_ns),
+                    (10 + index as u64) * 1_000_000
+                );
+                assert_eq!((stamp.run, stamp.producer), (RunId(1), ProducerNumber(2)));
+                assert_eq!(record.value.as_ref().unwrap().len(), 100);
+                assert_eq!((record.producer_id, record.producer_epoch), (4711, 2));
+            }
+        }
+    }
+
+    #[test]
+    fn the_base_sequence_wraps_at_two_to_the_31() {
+        let template = BatchTemplate::new(RunId(1), ProducerNumber(2), IDENTITY, 64, 1_000);
+        let mut slot = template.slot();
+        template.encode(
+            &mut slot,
+            &span(1 << 31, 2),
+            &Schedule::Closed { end_ns: 0 },
+            &Clock::start(),
+        );
+        assert_eq!(slot[53..57], 0i32.to_be_bytes());
+    }
+
+    #[test]
+    fn a_batch_stays_within_its_bytes_but_holds_at_least_one_record() {
+        let template = |batch_bytes| {
+            BatchTemplate::new(
+                RunId(0),
+                ProducerNumber(0),
+                ProducerIdentity::NONE,
+                1024,
+                batch_bytes,
+            )
+        };
+        assert!(template(16_384).batch_bytes_max() <= 16_384);
+        assert_eq!(template(16_384).record_count_max(), 15);
+        assert_eq!(template(10).record_count_max(), 1);
+    }
+}

@@ -1,0 +1,506 @@
+//! A producer: one thread that sends on a schedule and never lets the broker move it.
+//!
+//! Owns: its sockets, its batches, its ledger. Must never know: what is done with the results. Runs on: a thread of its own.
+//! It waits in one place only, `poll`, for the next due batch, an answer or room in a socket.
+
+pub mod batch;
+pub mod frame;
+pub mod ledger;
+mod link;
+mod outcome;
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU64;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use self::batch::{BatchSpan, BatchTemplate, ProducerIdentity};
+use self::frame::{
+    Acks, PARTITIONS_PER_REQUEST_MAX, PRODUCE_VERSION_MAX, PRODUCE_VERSION_MIN, ProduceFrame,
+};
+use self::ledger::Ledger;
+use self::link::Link;
+use self::outcome::Outcomes;
+use crate::client::cluster::{BrokerAddress, Topic};
+use crate::client::error::ClientError;
+use crate::clock::Clock;
+use crate::histogram::LatencyHistogram;
+use crate::live::Live;
+use crate::record::{ProducerNumber, RunId};
+use crate::schedule::{Due, Schedule};
+
+/// How long to leave a broker alone that closed its connection or did not take one.
+const RECONNECT_DELAY_NS: u64 = 100_000_000;
+
+/// How long to wait before records are sent again that a broker could not take.
+const RESEND_DELAY_NS: u64 = 50_000_000;
+
+/// How often latencies are handed to the progress bar, and how long a wait may last, so that a stop is noticed.
+const PUBLISH_INTERVAL_NS: u64 = 100_000_000;
+
+/// The span of the run that counts; before it is warm-up.
+#[derive(Clone, Copy, Debug)]
+pub struct Window {
+    pub start_ns: u64,
+    pub end_ns: u64,
+}
+
+impl Window {
+    pub fn contains(&self, at_ns: u64) -> bool {
+        (self.start_ns..self.end_ns).contains(&at_ns)
+    }
+}
+
+/// What one producer does.
+#[derive(Clone)]
+pub struct ProducerPlan {
+    pub run: RunId,
+    pub number: ProducerNumber,
+    pub identity: ProducerIdentity,
+    pub topic: Arc<Topic>,
+    pub schedule: Schedule,
+    pub window: Window,
+    /// Until when unanswered requests are waited for.
+    pub drain_until_ns: u64,
+    pub acks: Acks,
+    pub linger: Duration,
+    /// Requests under way to one broker.
+    pub in_flight_max: usize,
+    pub message_bytes: usize,
+    pub batch_bytes_max: usize,
+    pub request_bytes_max: usize,
+}
+
+/// What one producer measured.
+pub struct ProducerResult {
+    pub ledger: Ledger,
+    /// From the intended send time to the ack, of the records intended within the window. Those without an ack count with the time that
+    /// they had waited by the end, which is less than their latency.
+    pub latency: LatencyHistogram,
+    /// How late the generator itself was, per request: from when a request was due and could be sent to when its sending began.
+    pub lag: LatencyHistogram,
+    /// From the intended send time to the begin of sending, per record: the generator's lag plus the wait for room in flight.
+    pub send_delay: LatencyHistogram,
+    /// Records by the name of what went wrong.
+    pub errors: BTreeMap<String, u64>,
+    /// Records that were sent again, by the reason.
+    pub resent: BTreeMap<String, u64>,
+    /// Records of the window that were due but never got their turn: the broker did not keep up.
+    pub unsent_records: u64,
+}
+
+/// The connection to one broker, or when to try again.
+enum Path {
+    Up { link: Link, free_since_ns: u64 },
+    Down { retry_ns: u64 },
+}
+
+impl Path {
+    fn is_ready(&self, in_flight_max: usize) -> bool {
+        matches!(self, Self::Up { link, .. } if !link.is_writing() && link.requests_under_way() < in_flight_max)
+    }
+
+    fn poll_fd(&self) -> Option<PollFd<'_>> {
+        match self {
+            Self::Up { link, .. } if link.is_writing() => Some(PollFd::from_borrowed_fd(
+                link.fd(),
+                PollFlags::IN | PollFlags::OUT,
+            )),
+            Self::Up { link, .. } => Some(PollFd::from_borrowed_fd(link.fd(), PollFlags::IN)),
+            Self::Down { .. } => None,
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        !matches!(self, Self::Up { link, .. } if link.requests_under_way() > 0)
+    }
+}
+
+pub struct Producer {
+    plan: ProducerPlan,
+    clock: Clock,
+    live: Arc<Live>,
+    template: BatchTemplate,
+    brokers: Vec<BrokerAddress>,
+    paths: Vec<Path>,
+    /// The broker of each partition, by its place in `brokers`.
+    path_of: Vec<usize>,
+    next_partition: usize,
+    next_record: u64,
+    outcomes: Outcomes,
+    lag: LatencyHistogram,
+    send_delay: LatencyHistogram,
+    next_publish_ns: u64,
+}
+
+/// When the producer can go on by itself, and whether there is anything left to send.
+enum Next {
+    /// At this instant, or earlier if a socket stirs.
+    At(u64),
+    /// Only a socket can help.
+    WhenSocketStirs,
+    NothingToSend,
+}
+
+impl Producer {
+    /// Connects to every leader; a broker that is not there is an error now, later it is part of the measurement.
+    pub fn connect(plan: ProducerPlan, clock: Clock, live: Arc<Live>) -> Result<Self, ClientError> {
+        let brokers: Vec<_> = plan
+            .topic
+            .partitions_by_leader()
+            .into_keys()
+            .cloned()
+            .collect();
+        let path_of = plan
+            .topic
+            .leaders
+            .iter()
+            .map(|leader| {
+                brokers
+                    .iter()
+                    .position(|broker| broker == leader)
+                    .expect("it is a leader")
+            })
+            .collect();
+        let template = BatchTemplate::new(
+            plan.run,
+            plan.number,
+            plan.identity,
+            plan.message_bytes,
+            plan.batch_bytes_max,
+        );
+        let mut producer = Self {
+            next_partition: plan.number.0 as usize % plan.topic.leaders.len(),
+            outcomes: Outcomes::new(&plan, clock),
+            template,
+            paths: Vec::new(),
+            path_of,
+            next_record: 0,
+            lag: LatencyHistogram::new(),
+            send_delay: LatencyHistogram::new(),
+            next_publish_ns: 0,
+            brokers,
+            plan,
+            clock,
+            live,
+        };
+        for broker in 0..producer.brokers.len() {
+            let link = producer.open_link(broker)?;
+            producer.paths.push(Path::Up {
+                link,
+                free_since_ns: 0,
+            });
+        }
+        Ok(producer)
+    }
+
+    fn open_link(&self, broker: usize) -> Result<Link, ClientError> {
+        Link::open(
+            &self.brokers[broker].0,
+            PRODUCE_VERSION_MIN,
+            PRODUCE_VERSION_MAX,
+            |version| {
+                let slot_count = (self.plan.request_bytes_max / self.template.batch_bytes_max())
+                    .clamp(1, PARTITIONS_PER_REQUEST_MAX)
+                    .min(self.plan.topic.leaders.len());
+                let slots = (0..slot_count).map(|_| self.template.slot()).collect();
+                ProduceFrame::new(version, self.plan.acks, &self.plan.topic.name, slots)
+            },
+        )
+    }
+
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    pub fn run(mut self) -> ProducerResult {
+        // The default of 50 us would be most of the generator's lag. Where it is refused, the lag shows it.
+        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+        loop {
+            let now_ns = self.clock.now_ns();
+            self.reconnect(now_ns);
+            let next = if self.outcomes.has_resends() {
+                self.resend(now_ns)
+            } else {
+                self.send_due(now_ns)
+            };
+            if now_ns >= self.next_publish_ns {
+                self.outcomes.publish(&self.live);
+                self.next_publish_ns = now_ns + PUBLISH_INTERVAL_NS;
+            }
+            let drained =
+                matches!(next, Next::NothingToSend) && self.paths.iter().all(Path::is_idle);
+            if drained || now_ns >= self.plan.drain_until_ns {
+                break;
+            }
+            self.wait(next, now_ns);
+            self.exchange();
+        }
+        self.finish()
+    }
+
+    /// Starts requests for every batch that is due and finds room.
+    fn send_due(&mut self, now_ns: u64) -> Next {
+        loop {
+            if self.live.is_stopped() {
+                return Next::NothingToSend;
+            }
+            match self.plan.schedule.due(
+                self.next_record,
+                self.template.record_count_max(),
+                self.plan.linger,
+                now_ns,
+            ) {
+                Due::Never => return Next::NothingToSend,
+                Due::At(at_ns) => return Next::At(at_ns),
+                Due::Now { since_ns, .. } => match self.next_ready_partition() {
+                    Some(partition) => self.start_request(partition, since_ns),
+                    None => return Next::WhenSocketStirs,
+                },
+            }
+        }
+    }
+
+    /// The next partition in turn whose broker can take a request.
+    fn next_ready_partition(&self) -> Option<usize> {
+        let is_ready = |broker: usize| self.paths[broker].is_ready(self.plan.in_flight_max);
+        if !(0..self.paths.len()).any(is_ready) {
+            return None;
+        }
+        let count = self.path_of.len();
+        (0..count)
+            .map(|step| (self.next_partition + step) % count)
+            .find(|&partition| is_ready(self.path_of[partition]))
+    }
+
+    /// One request with a batch for `first_partition` and for those that follow it in turn, as long as they are due, led by the same
+    /// broker, and there is room.
+    fn start_request(&mut self, first_partition: usize, due_ns: u64) {
+        let broker = self.path_of[first_partition];
+        let partition_count = self.path_of.len();
+        let now_ns = self.clock.now_ns();
+        let Path::Up {
+            link,
+            free_since_ns,
+        } = &mut self.paths[broker]
+        else {
+            unreachable!("a ready path is up")
+        };
+        self.lag
+            .record_ns(now_ns.saturating_sub(due_ns.max(*free_since_ns)));
+        let mut partition = first_partition;
+        let (plan, template, clock) = (&self.plan, &self.template, &self.clock);
+        let (next_record, path_of, outcomes, send_delay) = (
+            &mut self.next_record,
+            &self.path_of,
+            &mut self.outcomes,
+            &mut self.send_delay,
+        );
+        let mut sent_records = 0;
+        link.start(|frame| {
+            let mut spans = Vec::new();
+            while !frame.is_full() && path_of[partition] == broker {
+                let due = plan.schedule.due(
+                    *next_record,
+                    template.record_count_max(),
+                    plan.linger,
+                    now_ns,
+                );
+                let Due::Now { record_count, .. } = due else {
+                    break;
+                };
+                let span = BatchSpan {
+                    partition,
+                    first_sequence: outcomes.ledger.send(partition, record_count),
+                    record_count,
+                    first_record: *next_record,
+                    built_ns: now_ns,
+                };
+                frame.push(partition as i32, |slot| {
+                    template.encode(slot, &span, &plan.schedule, clock)
+                });
+                send_delay.record_many_ns(
+                    now_ns.saturating_sub(span.intended_ns(&plan.schedule, 0)),
+                    u64::from(span.record_count),
+                );
+                *next_record += u64::from(span.record_count);
+                sent_records += u64::from(span.record_count);
+                spans.push(span);
+                partition = (partition + 1) % partition_count;
+            }
+            spans
+        });
+        self.next_partition = partition;
+        Live::add(&self.live.sent_records, sent_records);
+        Live::add(
+            &self.live.sent_bytes,
+            sent_records * self.plan.message_bytes as u64,
+        );
+        Live::add(&self.live.requests_in_flight, 1);
+        self.write(broker);
+    }
+
+    /// Sends again what could not be written, in order, one request at a time, before anything new.
+    fn resend(&mut self, now_ns: u64) -> Next {
+        if !self.paths.iter().all(Path::is_idle) {
+            return Next::WhenSocketStirs;
+        }
+        if now_ns < self.outcomes.resend_from_ns() {
+            return Next::At(self.outcomes.resend_from_ns());
+        }
+        for broker in 0..self.paths.len() {
+            let Path::Up { link, .. } = &mut self.paths[broker] else {
+                continue;
+            };
+            let (plan, template, clock) = (&self.plan, &self.template, &self.clock);
+            let (path_of, outcomes) = (&self.path_of, &mut self.outcomes);
+            let spans = outcomes.take_resends(link.batches_per_request_max(), |partition| {
+                path_of[partition] == broker
+            });
+            if spans.is_empty() {
+                continue;
+            }
+            link.start(|frame| {
+                for span in &spans {
+                    frame.push(span.partition as i32, |slot| {
+                        template.encode(slot, span, &plan.schedule, clock)
+                    });
+                }
+                spans
+            });
+            Live::add(&self.live.requests_in_flight, 1);
+            self.write(broker);
+        }
+        Next::At(now_ns + RESEND_DELAY_NS)
+    }
+
+    fn reconnect(&mut self, now_ns: u64) {
+        for broker in 0..self.paths.len() {
+            if matches!(self.paths[broker], Path::Down { retry_ns } if retry_ns <= now_ns) {
+                self.paths[broker] = match self.open_link(broker) {
+                    Ok(link) => Path::Up {
+                        link,
+                        free_since_ns: self.clock.now_ns(),
+                    },
+                    Err(_) => Path::Down {
+                        retry_ns: self.clock.now_ns() + RECONNECT_DELAY_NS,
+                    },
+                };
+            }
+        }
+    }
+
+    /// Waits until a socket can be read or written or until the next batch is due.
+    fn wait(&self, next: Next, now_ns: u64) {
+        let latest_ns = (now_ns + PUBLISH_INTERVAL_NS).min(self.plan.drain_until_ns);
+        let until_ns = match next {
+            Next::At(at_ns) => at_ns.min(latest_ns),
+            Next::WhenSocketStirs | Next::NothingToSend => latest_ns,
+        };
+        let until_ns = self
+            .paths
+            .iter()
+            .fold(until_ns, |until_ns, path| match path {
+                Path::Down { retry_ns } => until_ns.min(*retry_ns),
+                Path::Up { .. } => until_ns,
+            });
+        let wait_ns = until_ns.saturating_sub(self.clock.now_ns());
+        let timeout = Timespec {
+            tv_sec: (wait_ns / 1_000_000_000) as i64,
+            tv_nsec: (wait_ns % 1_000_000_000) as i64,
+        };
+        let mut fds: Vec<_> = self.paths.iter().filter_map(Path::poll_fd).collect();
+        // An interrupted wait is a short one.
+        let _ = poll(&mut fds, Some(&timeout));
+    }
+
+    /// Writes and reads whatever the sockets allow.
+    fn exchange(&mut self) {
+        for broker in 0..self.paths.len() {
+            self.write(broker);
+            self.read(broker);
+        }
+    }
+
+    fn write(&mut self, broker: usize) {
+        let Path::Up {
+            link,
+            free_since_ns,
+        } = &mut self.paths[broker]
+        else {
+            return;
+        };
+        if !link.is_writing() {
+            return;
+        }
+        let answered = self.plan.acks != Acks::None;
+        match link.write(answered) {
+            Ok(unanswered) => {
+                if !link.is_writing() {
+                    *free_since_ns = self.clock.now_ns();
+                }
+                if let Some(spans) = unanswered {
+                    self.outcomes.written_without_ack(&spans, &self.live);
+                }
+            }
+            Err(error) => self.broke(broker, &error.to_string()),
+        }
+    }
+
+    fn read(&mut self, broker: usize) {
+        let Path::Up {
+            link,
+            free_since_ns,
+        } = &mut self.paths[broker]
+        else {
+            return;
+        };
+        let (outcomes, live, clock) = (&mut self.outcomes, &self.live, self.clock);
+        let was_full = link.requests_under_way() >= self.plan.in_flight_max;
+        let mut answered = false;
+        let result = link.read(|answer| {
+            answered = true;
+            outcomes.answered(answer, live);
+        });
+        if answered && was_full {
+            *free_since_ns = clock.now_ns();
+        }
+        if let Err(error) = result {
+            self.broke(broker, &error.to_string());
+        }
+    }
+
+    fn broke(&mut self, broker: usize, reason: &str) {
+        let now_ns = self.clock.now_ns();
+        if let Path::Up { link, .. } = std::mem::replace(
+            &mut self.paths[broker],
+            Path::Down {
+                retry_ns: now_ns + RECONNECT_DELAY_NS,
+            },
+        ) {
+            let requests = link.requests_under_way() as u64;
+            Live::subtract(&self.live.requests_in_flight, requests);
+            self.outcomes
+                .unanswered(link.abandon(), reason, now_ns, &self.live);
+        }
+    }
+
+    fn finish(mut self) -> ProducerResult {
+        for path in std::mem::take(&mut self.paths) {
+            if let Path::Up { link, .. } = path {
+                Live::subtract(
+                    &self.live.requests_in_flight,
+                    link.requests_under_way() as u64,
+                );
+                self.outcomes.never_answered(link.abandon(), &self.live);
+            }
+        }
+        if !self.live.is_stopped() {
+            self.outcomes.never_sent(self.next_record);
+        }
+        self.outcomes.publish(&self.live);
+        self.outcomes.into_result(self.lag, self.send_delay)
+    }
+}

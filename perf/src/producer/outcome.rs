@@ -1,0 +1,212 @@
+//! What becomes of each batch: acked, refused, to be sent again, or never known.
+
+use std::collections::BTreeMap;
+
+use super::batch::{BatchSpan, ProducerIdentity};
+use super::ledger::Ledger;
+use super::link::Answer;
+use super::{ProducerPlan, ProducerResult, RESEND_DELAY_NS, Window};
+use crate::client::error::ErrorCode;
+use crate::clock::Clock;
+use crate::histogram::LatencyHistogram;
+use crate::live::Live;
+use crate::schedule::Schedule;
+
+pub struct Outcomes {
+    clock: Clock,
+    schedule: Schedule,
+    window: Window,
+    message_bytes: u64,
+    /// Only an idempotent producer may send again without knowing what became of the first try.
+    may_resend: bool,
+    pub ledger: Ledger,
+    latency: LatencyHistogram,
+    interval: LatencyHistogram,
+    errors: BTreeMap<String, u64>,
+    resends: Vec<BatchSpan>,
+    resend_from_ns: u64,
+    resent: BTreeMap<String, u64>,
+    unsent_records: u64,
+}
+
+impl Outcomes {
+    pub fn new(plan: &ProducerPlan, clock: Clock) -> Self {
+        Self {
+            clock,
+            schedule: plan.schedule,
+            window: plan.window,
+            message_bytes: plan.message_bytes as u64,
+            may_resend: plan.identity != ProducerIdentity::NONE,
+            ledger: Ledger::new(plan.number, plan.topic.leaders.len()),
+            latency: LatencyHistogram::new(),
+            interval: LatencyHistogram::new(),
+            errors: BTreeMap::new(),
+            resends: Vec::new(),
+            resend_from_ns: 0,
+            resent: BTreeMap::new(),
+            unsent_records: 0,
+        }
+    }
+
+    pub fn publish(&mut self, live: &Live) {
+        live.publish(&mut self.interval);
+    }
+
+    pub fn answered(&mut self, answer: Answer, live: &Live) {
+        Live::subtract(&live.requests_in_flight, 1);
+        let now_ns = self.clock.now_ns();
+        for span in answer.spans {
+            let ack = answer
+                .acks
+                .iter()
+                .find(|ack| ack.partition == span.partition as i32);
+            match ack {
+                None => self.failed(&span, "NO_ANSWER_FOR_PARTITION".to_owned(), live),
+                Some(ack) if ack.error.is_ok() => self.acked(&span, ack.base_offset, now_ns, live),
+                Some(ack)
+                    if ack.error == ErrorCode::DUPLICATE_SEQUENCE_NUMBER && self.may_resend =>
+                {
+                    self.acked(&span, None, now_ns, live)
+                }
+                Some(ack) if ack.error.is_retriable() && self.may_resend => {
+                    self.resend_later(span, &ack.error.to_string(), now_ns)
+                }
+                Some(ack) => {
+                    if !ack.error.leaves_open_whether_written() {
+                        self.ledger.refuse(&span);
+                    }
+                    self.failed(&span, ack.error.to_string(), live);
+                }
+            }
+        }
+    }
+
+    fn acked(&mut self, span: &BatchSpan, base_offset: Option<i64>, now_ns: u64, live: &Live) {
+        self.ledger.ack(span, base_offset);
+        self.confirmed(span, now_ns, live);
+    }
+
+    /// With acks=0 nothing better is known than that the socket has them.
+    pub fn written_without_ack(&mut self, spans: &[BatchSpan], live: &Live) {
+        Live::subtract(&live.requests_in_flight, 1);
+        let now_ns = self.clock.now_ns();
+        spans
+            .iter()
+            .for_each(|span| self.confirmed(span, now_ns, live));
+    }
+
+    fn confirmed(&mut self, span: &BatchSpan, now_ns: u64, live: &Live) {
+        for index in 0..span.record_count {
+            let intended_ns = span.intended_ns(&self.schedule, index);
+            let latency_ns = now_ns.saturating_sub(intended_ns);
+            self.interval.record_ns(latency_ns);
+            if self.window.contains(intended_ns) {
+                self.latency.record_ns(latency_ns);
+            }
+        }
+        Live::add(&live.acked_records, u64::from(span.record_count));
+        Live::add(
+            &live.acked_bytes,
+            u64::from(span.record_count) * self.message_bytes,
+        );
+    }
+
+    /// The connection broke before these were answered.
+    pub fn unanswered(&mut self, spans: Vec<BatchSpan>, reason: &str, now_ns: u64, live: &Live) {
+        for span in spans {
+            match self.may_resend {
+                true => self.resend_later(span, "CONNECTION_LOST", now_ns),
+                false => self.failed(&span, format!("CONNECTION_LOST: {reason}"), live),
+            }
+        }
+    }
+
+    /// The run ended before these were answered.
+    pub fn never_answered(&mut self, spans: Vec<BatchSpan>, live: &Live) {
+        for span in spans.iter().chain(&std::mem::take(&mut self.resends)) {
+            self.failed(span, "NEVER_ANSWERED".to_owned(), live);
+            self.waited_in_vain(span.first_record, span.record_count, span.built_ns);
+        }
+    }
+
+    /// The run ended before the records from `next_record` on got their turn.
+    pub fn never_sent(&mut self, next_record: u64) {
+        let due_count = self
+            .schedule
+            .record_count_before(self.clock.now_ns())
+            .unwrap_or(next_record);
+        self.unsent_records = due_count.saturating_sub(next_record);
+        for record in next_record..due_count {
+            self.waited_in_vain(record, 1, 0);
+        }
+    }
+
+    /// Leaving these out would hide the longest waits of all.
+    fn waited_in_vain(&mut self, first_record: u64, record_count: u32, built_ns: u64) {
+        let now_ns = self.clock.now_ns();
+        for record in first_record..first_record + u64::from(record_count) {
+            let intended_ns = self.schedule.intended_ns(record, built_ns);
+            if self.window.contains(intended_ns) {
+                self.latency.record_ns(now_ns.saturating_sub(intended_ns));
+            }
+        }
+    }
+
+    fn failed(&mut self, span: &BatchSpan, error: String, live: &Live) {
+        *self.errors.entry(error).or_default() += u64::from(span.record_count);
+        Live::add(&live.failed_records, u64::from(span.record_count));
+    }
+
+    pub fn has_resends(&self) -> bool {
+        !self.resends.is_empty()
+    }
+
+    pub fn resend_from_ns(&self) -> u64 {
+        self.resend_from_ns
+    }
+
+    fn resend_later(&mut self, span: BatchSpan, reason: &str, now_ns: u64) {
+        *self.resent.entry(reason.to_owned()).or_default() += u64::from(span.record_count);
+        self.resends.push(span);
+        self.resend_from_ns = now_ns + RESEND_DELAY_NS;
+    }
+
+    /// The first batch of each of the wanted partitions that is to be sent again.
+    pub fn take_resends(
+        &mut self,
+        count_max: usize,
+        is_wanted: impl Fn(usize) -> bool,
+    ) -> Vec<BatchSpan> {
+        self.resends
+            .sort_by_key(|span| (span.partition, span.first_sequence));
+        let mut taken: Vec<BatchSpan> = Vec::new();
+        self.resends.retain(|span| {
+            let take = taken.len() < count_max
+                && is_wanted(span.partition)
+                && taken
+                    .last()
+                    .is_none_or(|last| last.partition != span.partition);
+            if take {
+                taken.push(*span);
+            }
+            !take
+        });
+        taken
+    }
+
+    pub fn into_result(
+        self,
+        lag: LatencyHistogram,
+        send_delay: LatencyHistogram,
+    ) -> ProducerResult {
+        ProducerResult {
+            ledger: self.ledger,
+            latency: self.latency,
+            lag,
+            send_delay,
+            errors: self.errors,
+            resent: self.resent,
+            unsent_records: self.unsent_records,
+        }
+    }
+}

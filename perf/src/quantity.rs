@@ -1,0 +1,243 @@
+//! Sizes, rates and times as people write them: `1MB` is 10^6 bytes, `1MiB` is 2^20. Never guessed: a rate needs its unit.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::Serialize;
+
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum QuantityError {
+    #[error("'{0}' does not start with a number")]
+    NoNumber(String),
+    #[error("'{text}' has the unknown unit '{unit}'; known are {known}")]
+    UnknownUnit {
+        text: String,
+        unit: String,
+        known: &'static str,
+    },
+    #[error("'{text}' has no unit; write for instance {example}")]
+    NoUnit { text: String, example: &'static str },
+    #[error("'{0}' must be more than zero")]
+    Zero(String),
+    #[error("'{0}' is too large")]
+    TooLarge(String),
+}
+
+/// Splits `1.5MiB` into 1.5 and `MiB`.
+fn split(text: &str) -> Result<(f64, &str), QuantityError> {
+    let text = text.trim();
+    let end = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_')
+        .unwrap_or(text.len());
+    let number = text[..end]
+        .replace('_', "")
+        .parse()
+        .map_err(|_| QuantityError::NoNumber(text.to_owned()))?;
+    Ok((number, text[end..].trim()))
+}
+
+/// A whole number of at least 1 from a number and what its unit stands for.
+fn positive(text: &str, number: f64, unit: f64) -> Result<u64, QuantityError> {
+    let value = (number * unit).round();
+    match value {
+        v if v > 2f64.powi(53) => Err(QuantityError::TooLarge(text.to_owned())),
+        v if v < 1.0 => Err(QuantityError::Zero(text.to_owned())),
+        v => Ok(v as u64),
+    }
+}
+
+fn byte_unit(unit: &str) -> Option<f64> {
+    Some(match unit {
+        "B" => 1.0,
+        "kB" | "KB" => 1e3,
+        "MB" => 1e6,
+        "GB" => 1e9,
+        "TB" => 1e12,
+        "KiB" => 1024.0,
+        "MiB" => 1024f64.powi(2),
+        "GiB" => 1024f64.powi(3),
+        "TiB" => 1024f64.powi(4),
+        _ => return None,
+    })
+}
+
+/// A number of bytes of at least 1, as `1024`, `16KiB` or `1MB`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(transparent)]
+pub struct Bytes(pub u64);
+
+impl FromStr for Bytes {
+    type Err = QuantityError;
+
+    fn from_str(text: &str) -> Result<Self, QuantityError> {
+        let (number, unit) = split(text)?;
+        let unit_bytes = match unit {
+            "" => 1.0,
+            _ => byte_unit(unit).ok_or_else(|| QuantityError::UnknownUnit {
+                text: text.to_owned(),
+                unit: unit.to_owned(),
+                known: "B, kB, MB, GB, TB (powers of 1000) and KiB, MiB, GiB, TiB (powers of 1024)",
+            })?,
+        };
+        positive(text, number, unit_bytes).map(Self)
+    }
+}
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            n if n >= 1 << 30 && n % (1 << 30) == 0 => write!(f, "{} GiB", n >> 30),
+            n if n >= 1 << 20 && n % (1 << 20) == 0 => write!(f, "{} MiB", n >> 20),
+            n if n >= 1 << 10 && n % (1 << 10) == 0 => write!(f, "{} KiB", n >> 10),
+            n if n >= 1_000_000_000 => write!(f, "{:.2} GB", n as f64 / 1e9),
+            n if n >= 1_000_000 => write!(f, "{:.1} MB", n as f64 / 1e6),
+            n => write!(f, "{n} B"),
+        }
+    }
+}
+
+/// How much load one step of a run offers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Rate {
+    /// As fast as the requests in flight allow: a closed loop, whose latency is not comparable with a fixed rate's.
+    Max,
+    /// Payload bytes a second, over all producers.
+    Bytes(u64),
+    /// Records a second, over all producers.
+    Records(u64),
+    /// A share of what this run's last `max` step reached.
+    PercentOfMax(f64),
+}
+
+const RATE_EXAMPLE: &str = "200MB/s, 50000msg/s, 20% (of this run's max) or max";
+
+impl FromStr for Rate {
+    type Err = QuantityError;
+
+    fn from_str(text: &str) -> Result<Self, QuantityError> {
+        if text == "max" {
+            return Ok(Self::Max);
+        }
+        let (number, unit) = split(text)?;
+        let unknown = || QuantityError::UnknownUnit {
+            text: text.to_owned(),
+            unit: unit.to_owned(),
+            known: RATE_EXAMPLE,
+        };
+        match unit {
+            "" => Err(QuantityError::NoUnit {
+                text: text.to_owned(),
+                example: RATE_EXAMPLE,
+            }),
+            "%" if number > 0.0 => Ok(Self::PercentOfMax(number)),
+            "%" => Err(QuantityError::Zero(text.to_owned())),
+            "msg/s" => positive(text, number, 1.0).map(Self::Records),
+            "kmsg/s" => positive(text, number, 1e3).map(Self::Records),
+            "Mmsg/s" => positive(text, number, 1e6).map(Self::Records),
+            _ => {
+                let unit_bytes = unit
+                    .strip_suffix("/s")
+                    .and_then(byte_unit)
+                    .ok_or_else(unknown)?;
+                positive(text, number, unit_bytes).map(Self::Bytes)
+            }
+        }
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Max => f.write_str("max"),
+            Self::Bytes(n) => write!(f, "{:.1} MB/s", *n as f64 / 1e6),
+            Self::Records(n) => write!(f, "{n} msg/s"),
+            Self::PercentOfMax(percent) => write!(f, "{percent}% of max"),
+        }
+    }
+}
+
+/// A time as `20s`, `500ms`, `2m` or `1.5h`; zero is allowed.
+pub fn duration(text: &str) -> Result<Duration, QuantityError> {
+    let (number, unit) = split(text)?;
+    let seconds = match unit {
+        "ms" => 1e-3,
+        "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        "" => {
+            return Err(QuantityError::NoUnit {
+                text: text.to_owned(),
+                example: "20s, 500ms, 2m or 1h",
+            });
+        }
+        _ => {
+            return Err(QuantityError::UnknownUnit {
+                text: text.to_owned(),
+                unit: unit.to_owned(),
+                known: "ms, s, m and h",
+            });
+        }
+    };
+    Duration::try_from_secs_f64(number * seconds)
+        .map_err(|_| QuantityError::TooLarge(text.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_megabyte_is_ten_to_the_sixth_and_a_mebibyte_two_to_the_twentieth() {
+        assert_eq!("1MB".parse(), Ok(Bytes(1_000_000)));
+        assert_eq!("1MiB".parse(), Ok(Bytes(1 << 20)));
+        assert_eq!("16KiB".parse(), Ok(Bytes(16_384)));
+        assert_eq!("1.5kB".parse(), Ok(Bytes(1_500)));
+        assert_eq!("1_024".parse(), Ok(Bytes(1_024)));
+    }
+
+    #[test]
+    fn a_size_with_an_unknown_unit_or_no_number_is_refused() {
+        assert!(matches!(
+            "1mb".parse::<Bytes>(),
+            Err(QuantityError::UnknownUnit { .. })
+        ));
+        assert!(matches!(
+            "MB".parse::<Bytes>(),
+            Err(QuantityError::NoNumber(_))
+        ));
+        assert!(matches!(
+            "-1MB".parse::<Bytes>(),
+            Err(QuantityError::NoNumber(_))
+        ));
+        assert!(matches!("0".parse::<Bytes>(), Err(QuantityError::Zero(_))));
+        assert!(matches!(
+            "9999999TB".parse::<Bytes>(),
+            Err(QuantityError::TooLarge(_))
+        ));
+    }
+
+    #[test]
+    fn a_rate_needs_its_unit() {
+        assert_eq!("max".parse(), Ok(Rate::Max));
+        assert_eq!("200MB/s".parse(), Ok(Rate::Bytes(200_000_000)));
+        assert_eq!("50kmsg/s".parse(), Ok(Rate::Records(50_000)));
+        assert_eq!("20%".parse(), Ok(Rate::PercentOfMax(20.0)));
+        assert!(matches!(
+            "200".parse::<Rate>(),
+            Err(QuantityError::NoUnit { .. })
+        ));
+        assert!(matches!(
+            "200MB".parse::<Rate>(),
+            Err(QuantityError::UnknownUnit { .. })
+        ));
+        assert!(matches!("0%".parse::<Rate>(), Err(QuantityError::Zero(_))));
+    }
+
+    #[test]
+    fn a_time_needs_its_unit() {
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
+        assert!(matches!(duration("20"), Err(QuantityError::NoUnit { .. })));
+    }
+}

@@ -1,0 +1,80 @@
+//! A report on disk: JSON for programs, text for people, raw histograms for whoever doubts the percentiles.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
+
+use hdrhistogram::serialization::V2Serializer;
+use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
+
+use super::{Report, text};
+use crate::histogram::LatencyHistogram;
+
+/// HdrHistogram's log shows maxima in this unit: milliseconds.
+const NS_PER_MS: f64 = 1e6;
+
+#[derive(Debug, thiserror::Error)]
+#[error("the report could not be written to {path}: {source}")]
+pub struct WriteError {
+    path: PathBuf,
+    source: io::Error,
+}
+
+/// One histogram of the run under a name without spaces.
+pub struct RawHistogram {
+    pub tag: String,
+    pub seconds: f64,
+    pub histogram: LatencyHistogram,
+}
+
+pub fn write_json(report: &impl serde::Serialize, path: &Path) -> Result<(), WriteError> {
+    let write = || -> io::Result<()> {
+        let mut file = BufWriter::new(File::create(path)?);
+        serde_json::to_writer_pretty(&mut file, report)?;
+        writeln!(file)?;
+        file.flush()
+    };
+    write().map_err(|source| WriteError {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// Writes `report.json`, `report.txt` and `latency.hlog`.
+pub fn write_directory(
+    report: &Report,
+    histograms: &[RawHistogram],
+    directory: &Path,
+) -> Result<(), WriteError> {
+    let failed = |path: PathBuf| move |source| WriteError { path, source };
+    fs::create_dir_all(directory).map_err(failed(directory.to_owned()))?;
+    write_json(report, &directory.join("report.json"))?;
+    let path = directory.join("report.txt");
+    fs::write(&path, text(report)).map_err(failed(path))?;
+    let path = directory.join("latency.hlog");
+    write_histograms(report, histograms, &path).map_err(failed(path))
+}
+
+fn write_histograms(report: &Report, histograms: &[RawHistogram], path: &Path) -> io::Result<()> {
+    let mut file = BufWriter::new(File::create(path)?);
+    let mut serializer = V2Serializer::new();
+    let start = UNIX_EPOCH + Duration::from_millis(report.provenance.started_unix_ms);
+    let mut log = IntervalLogWriterBuilder::new()
+        .add_comment("latencies in nanoseconds, maxima in milliseconds")
+        .with_start_time(start)
+        .with_base_time(start)
+        .with_max_value_divisor(NS_PER_MS)
+        .begin_log_with(&mut file, &mut serializer)?;
+    for RawHistogram {
+        tag,
+        seconds,
+        histogram,
+    } in histograms
+    {
+        let length = Duration::from_secs_f64(*seconds);
+        log.write_histogram(histogram.inner(), Duration::ZERO, length, Tag::new(tag))
+            .map_err(|error| io::Error::other(format!("{error:?}")))?;
+    }
+    file.flush()
+}

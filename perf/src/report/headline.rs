@@ -1,0 +1,198 @@
+//! The few figures that are quoted, each beside what the machine could do in the same minutes.
+
+use serde::Serialize;
+
+use super::{Loop, ReadKind, ReadReport, StepReport};
+use crate::baseline::Baseline;
+
+/// A figure and what it is measured against. A bare figure of a shared machine says little.
+#[derive(Clone, Debug, Serialize)]
+pub struct Ratio {
+    pub what: String,
+    pub value: f64,
+    pub unit: &'static str,
+    pub baseline: Option<f64>,
+    pub baseline_name: &'static str,
+    pub ratio: Option<f64>,
+}
+
+impl Ratio {
+    fn new(
+        what: String,
+        value: f64,
+        unit: &'static str,
+        baseline_name: &'static str,
+        baseline: Option<f64>,
+    ) -> Self {
+        let ratio = baseline
+            .filter(|baseline| *baseline > 0.0)
+            .map(|baseline| value / baseline);
+        Self {
+            what,
+            value,
+            unit,
+            baseline,
+            baseline_name,
+            ratio,
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Headline {
+    pub figures: Vec<Ratio>,
+    /// How much the disk's write baseline changed over the run: 0.1 is 10 % faster afterwards.
+    pub disk_drift: Option<f64>,
+    pub network_drift: Option<f64>,
+}
+
+/// The mean of a baseline before and after; one of them if only one was taken.
+struct Baselines<'a> {
+    before: Option<&'a Baseline>,
+    after: Option<&'a Baseline>,
+}
+
+impl Baselines<'_> {
+    fn mean(&self, figure: impl Fn(&Baseline) -> Option<f64>) -> Option<f64> {
+        let taken: Vec<f64> = [self.before, self.after]
+            .into_iter()
+            .flatten()
+            .filter_map(figure)
+            .collect();
+        (!taken.is_empty()).then(|| taken.iter().sum::<f64>() / taken.len() as f64)
+    }
+
+    fn drift(&self, figure: impl Fn(&Baseline) -> Option<f64>) -> Option<f64> {
+        let (before, after) = (figure(self.before?)?, figure(self.after?)?);
+        (before > 0.0).then(|| after / before - 1.0)
+    }
+}
+
+fn disk_write(baseline: &Baseline) -> Option<f64> {
+    baseline.disk.measured().map(|disk| disk.write_mb_per_s())
+}
+
+fn loopback(baseline: &Baseline) -> Option<f64> {
+    baseline
+        .network
+        .as_ref()?
+        .one_stream()
+        .map(|rate| rate.mb_per_s)
+}
+
+impl Headline {
+    pub fn of(
+        before: Option<&Baseline>,
+        after: Option<&Baseline>,
+        steps: &[StepReport],
+        reads: &[ReadReport],
+    ) -> Self {
+        let baselines = Baselines { before, after };
+        let wire_cpu = baselines.mean(|baseline| {
+            baseline
+                .network
+                .as_ref()?
+                .one_stream()
+                .map(|rate| rate.cpu_s_per_gb)
+        });
+        let single_write = |quantile: fn(&crate::histogram::LatencySummary) -> f64| {
+            baselines.mean(|baseline| baseline.disk.measured()?.single_write().map(quantile))
+        };
+        let mut figures = Vec::new();
+        for step in steps {
+            let name = format!("produce, {}", step.rate);
+            figures.push(match step.offered_mb_per_s {
+                Some(offered) => Ratio::new(
+                    name.clone(),
+                    step.acked_mb_per_s,
+                    "MB/s",
+                    "offered",
+                    Some(offered),
+                ),
+                None => Ratio::new(
+                    name.clone(),
+                    step.acked_mb_per_s,
+                    "MB/s",
+                    "disk, best O_DIRECT write",
+                    baselines.mean(disk_write),
+                ),
+            });
+            // A closed loop's latency is left out: it would be compared.
+            if let (Loop::Open, Some(latency)) = (step.load, &step.publish_latency) {
+                for (quantile, value, baseline) in [
+                    ("p50", latency.p50_ms, single_write(|write| write.p50_ms)),
+                    ("p90", latency.p90_ms, single_write(|write| write.p90_ms)),
+                    ("p99", latency.p99_ms, single_write(|write| write.p99_ms)),
+                    (
+                        "p99.9",
+                        latency.p999_ms,
+                        single_write(|write| write.p999_ms),
+                    ),
+                    ("max", latency.max_ms, single_write(|write| write.max_ms)),
+                ] {
+                    let what = format!("{name}: latency {quantile}");
+                    figures.push(Ratio::new(
+                        what,
+                        value,
+                        "ms",
+                        "one 256 KiB disk write, same quantile",
+                        baseline,
+                    ));
+                }
+            }
+            for (who, cost) in [
+                ("broker", step.cpu.broker_cpu_s_per_gb),
+                ("client", step.cpu.client_cpu_s_per_gb),
+            ] {
+                if let Some(cost) = cost {
+                    figures.push(Ratio::new(
+                        format!("{name}: {who} CPU"),
+                        cost,
+                        "s/GB",
+                        "loopback, both ends",
+                        wire_cpu,
+                    ));
+                }
+            }
+        }
+        for read in reads.iter().filter(|read| read.records > 0) {
+            let (name, baseline_name, baseline) = match read.kind {
+                ReadKind::Recent => (
+                    "fetch, newest records",
+                    "loopback, one stream",
+                    baselines.mean(loopback),
+                ),
+                ReadKind::Backlog => {
+                    let disk_read = baselines
+                        .mean(|baseline| baseline.disk.measured().map(|disk| disk.read_mb_per_s()));
+                    (
+                        "fetch, from the start",
+                        "disk, best O_DIRECT read",
+                        disk_read,
+                    )
+                }
+            };
+            figures.push(Ratio::new(
+                name.to_owned(),
+                read.mb_per_s,
+                "MB/s",
+                baseline_name,
+                baseline,
+            ));
+            if let Some(cost) = read.cpu.broker_cpu_s_per_gb {
+                figures.push(Ratio::new(
+                    format!("{name}: broker CPU"),
+                    cost,
+                    "s/GB",
+                    "loopback, both ends",
+                    wire_cpu,
+                ));
+            }
+        }
+        Self {
+            figures,
+            disk_drift: baselines.drift(disk_write),
+            network_drift: baselines.drift(loopback),
+        }
+    }
+}

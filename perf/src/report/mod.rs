@@ -1,0 +1,191 @@
+//! The report of a run, as it is written to JSON. `perf/REPORT.md` documents every field; a change of meaning raises the version.
+
+mod files;
+mod headline;
+mod summary;
+
+pub use files::{RawHistogram, write_directory, write_json};
+pub use headline::Headline;
+pub use summary::{baseline_text, text};
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::audit::AuditFindings;
+use crate::baseline::Baseline;
+use crate::cpu::{CpuUse, MachineShare};
+use crate::histogram::LatencySummary;
+use crate::provenance::Provenance;
+use crate::quantity::Rate;
+use crate::timeline::Second;
+
+pub const SCHEMA: &str = "corelog-perf-report";
+pub const SCHEMA_VERSION: u32 = 1;
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    pub schema: &'static str,
+    pub schema_version: u32,
+    /// False if the run was ended early; everything that is there was measured.
+    pub complete: bool,
+    /// What went wrong, if the run ended early by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+    pub provenance: Provenance,
+    pub workload: WorkloadReport,
+    pub baseline_before: Option<Baseline>,
+    pub baseline_after: Option<Baseline>,
+    pub steps: Vec<StepReport>,
+    pub reads: Vec<ReadReport>,
+    pub audit: AuditReport,
+    /// The figures to quote, each against this run's baseline.
+    pub headline: Headline,
+}
+
+/// The load, under the OpenMessaging Benchmark's names where it has them.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkloadReport {
+    pub name: String,
+    pub topic: String,
+    pub topics: u32,
+    pub partitions_per_topic: u32,
+    pub replication_factor: u16,
+    pub message_size: usize,
+    pub payload: &'static str,
+    pub key_distributor: &'static str,
+    pub producers_per_topic: u32,
+    pub subscriptions_per_topic: u32,
+    pub consumer_per_subscription: u32,
+    pub warmup_seconds: f64,
+    pub test_duration_seconds: f64,
+    pub producer_rates: Vec<Rate>,
+    pub producer_config: BTreeMap<String, String>,
+    pub topic_config: BTreeMap<String, String>,
+    pub durability: Durability,
+}
+
+/// Runs of different durability do not compare.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Durability {
+    pub acks: i16,
+    pub replication_factor: u16,
+    pub min_insync_replicas: Option<String>,
+    pub flush_messages: Option<String>,
+    pub flush_ms: Option<String>,
+    /// Whether an ack waits for an fdatasync; None if the broker does not tell.
+    pub synced_before_ack: Option<bool>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Loop {
+    /// Records are sent by the clock: latency counts all waiting.
+    Open,
+    /// The next request waits for an answer: latency hides waiting, and only the rate means something.
+    Closed,
+}
+
+/// One offered rate.
+#[derive(Clone, Debug, Serialize)]
+pub struct StepReport {
+    pub rate: Rate,
+    pub load: Loop,
+    /// Of the measured window, without the warm-up.
+    pub seconds: f64,
+    /// None in a closed loop.
+    pub offered_mb_per_s: Option<f64>,
+    pub sent_mb_per_s: f64,
+    pub acked_mb_per_s: f64,
+    pub sent_records_per_s: f64,
+    pub acked_records_per_s: f64,
+    pub consumed_mb_per_s: f64,
+    /// From the intended send time to the ack, of the records intended within the window.
+    pub publish_latency: Option<LatencySummary>,
+    /// From the intended send time to the consumer's hand.
+    pub end_to_end_latency: Option<LatencySummary>,
+    pub generator: GeneratorReport,
+    /// Records that failed, by Kafka's name of the error or what else happened, warm-up included.
+    pub errors: BTreeMap<String, u64>,
+    pub consumer_errors: BTreeMap<String, u64>,
+    /// Records that were sent again, by the reason.
+    pub resent: BTreeMap<String, u64>,
+    /// Records of the window that never got their turn: the broker did not keep up.
+    pub unsent_records: u64,
+    pub cpu: CpuReport,
+    pub timeline: Vec<Second>,
+}
+
+/// How good the generator itself was.
+#[derive(Clone, Debug, Serialize)]
+pub struct GeneratorReport {
+    /// Per request: from when it was due and could be sent to when its sending began.
+    pub lag: Option<LatencySummary>,
+    /// Per record: from its intended time to the begin of its sending, waiting for the broker included.
+    pub send_delay: Option<LatencySummary>,
+    /// False if the generator's own lag would distort the latencies.
+    pub valid: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// CPU time over a stretch of the run.
+#[derive(Clone, Debug, Serialize)]
+pub struct CpuReport {
+    /// What the time is divided by.
+    pub payload_gb: f64,
+    /// None if the broker is not on this machine.
+    pub broker_cpu_s_per_gb: Option<f64>,
+    pub client_cpu_s_per_gb: Option<f64>,
+    pub broker: Option<CpuUse>,
+    pub client: Option<CpuUse>,
+    pub machine: MachineShare,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReadKind {
+    /// The newest records again and again: what is still in memory.
+    Recent,
+    /// From the beginning of the log.
+    Backlog,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct ReadReport {
+    pub kind: ReadKind,
+    pub seconds: f64,
+    pub records: u64,
+    pub mb_per_s: f64,
+    pub fetches: u64,
+    /// False if time was up before the end of the log.
+    pub reached_end: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+    pub cpu: CpuReport,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AuditOutcome {
+    Passed,
+    Failed,
+    NotRun,
+    /// Begun, but not ended: nothing is proven.
+    Incomplete,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct AuditReport {
+    /// `full`, `watermark` or `off`.
+    pub mode: &'static str,
+    pub outcome: AuditOutcome,
+    pub records_acked: u64,
+    /// Offsets between the log's end before the run and after it.
+    pub offsets_advanced: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub findings: Option<AuditFindings>,
+}

@@ -1,0 +1,349 @@
+//! The report for a reader who has never seen one.
+
+use std::fmt::Write;
+
+use super::{AuditOutcome, Loop, Report, StepReport};
+use crate::baseline::{Baseline, DiskOutcome};
+
+pub fn text(report: &Report) -> String {
+    let mut out = String::new();
+    write_all(&mut out, report).expect("writing to a string does not fail");
+    out
+}
+
+fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
+    let load = &report.workload;
+    writeln!(
+        out,
+        "{}: {} partition{}, {}-byte records, batches up to {}, linger {} ms, acks={}, {} producer{}, {} consumer{}",
+        load.name,
+        load.partitions_per_topic,
+        plural(load.partitions_per_topic),
+        load.message_size,
+        load.producer_config
+            .get("batch.size")
+            .map_or("?", String::as_str),
+        load.producer_config
+            .get("linger.ms")
+            .map_or("?", String::as_str),
+        load.durability.acks,
+        load.producers_per_topic,
+        plural(load.producers_per_topic),
+        load.consumer_per_subscription,
+        plural(load.consumer_per_subscription),
+    )?;
+    let broker = &report.provenance.broker;
+    let process = broker
+        .process
+        .as_ref()
+        .map_or("not on this machine".to_owned(), |process| {
+            format!("process {}", process.pid.0)
+        });
+    writeln!(
+        out,
+        "broker {} ({process}); {}",
+        broker.bootstrap,
+        durability(report)
+    )?;
+    if !report.provenance.tool.is_optimised() {
+        writeln!(
+            out,
+            "NOTE: corelog-perf was built without optimisation; its own cost is not meaningful"
+        )?;
+    }
+    if !report.complete {
+        writeln!(
+            out,
+            "PARTIAL: {}",
+            report
+                .failure
+                .as_deref()
+                .unwrap_or("the run was ended early")
+        )?;
+    }
+    writeln!(out)?;
+    write_figures(out, report)?;
+    for step in &report.steps {
+        write_remarks(out, step)?;
+    }
+    for read in &report.reads {
+        if let Some(failure) = &read.failure {
+            writeln!(out, "READ FAILED: {failure}")?;
+        }
+    }
+    for (name, drift) in [
+        ("disk", report.headline.disk_drift),
+        ("loopback", report.headline.network_drift),
+    ] {
+        if let Some(drift) = drift {
+            writeln!(
+                out,
+                "The {name} baseline moved by {:+.0} % over the run.",
+                drift * 100.0
+            )?;
+        }
+    }
+    if let Some(DiskOutcome::NotMeasured { reason }) = report
+        .baseline_before
+        .as_ref()
+        .map(|baseline| &baseline.disk)
+    {
+        writeln!(out, "No disk baseline: {reason}.")?;
+    }
+    write_audit(out, report)
+}
+
+fn plural(count: u32) -> &'static str {
+    if count == 1 { "" } else { "s" }
+}
+
+fn durability(report: &Report) -> String {
+    let durability = &report.workload.durability;
+    let synced = match durability.synced_before_ack {
+        Some(true) => "a confirmed record is on stable storage (fdatasync before the ack)",
+        Some(false) => "a confirmed record is not necessarily synced (no fdatasync before the ack)",
+        None => "the broker does not tell whether it syncs before the ack",
+    };
+    format!(
+        "replication factor {}, {synced}",
+        durability.replication_factor
+    )
+}
+
+fn write_figures(out: &mut String, report: &Report) -> std::fmt::Result {
+    let figures = &report.headline.figures;
+    let width = figures
+        .iter()
+        .map(|figure| figure.what.len())
+        .max()
+        .unwrap_or(0)
+        .max(20);
+    writeln!(
+        out,
+        "{:width$}  {:>12}        {:>9}  {:>12}",
+        "", "measured", "ratio", "baseline"
+    )?;
+    for figure in figures {
+        let ratio = figure
+            .ratio
+            .map_or_else(String::new, |ratio| format!("{ratio:.2}"));
+        let baseline = figure.baseline.map_or_else(
+            || format!("{:>12}", "not taken"),
+            |baseline| {
+                format!(
+                    "{:>12} {:<4}  {}",
+                    number(baseline),
+                    figure.unit,
+                    figure.baseline_name
+                )
+            },
+        );
+        writeln!(
+            out,
+            "{:width$}  {:>12} {:<4}  {ratio:>9}  {baseline}",
+            figure.what,
+            number(figure.value),
+            figure.unit
+        )?;
+    }
+    writeln!(out)
+}
+
+/// Three significant digits are what such a measurement has.
+fn number(value: f64) -> String {
+    match value {
+        v if v >= 100.0 => format!("{v:.0}"),
+        v if v >= 10.0 => format!("{v:.1}"),
+        v if v >= 1.0 => format!("{v:.2}"),
+        v => format!("{v:.3}"),
+    }
+}
+
+fn write_remarks(out: &mut String, step: &StepReport) -> std::fmt::Result {
+    let rate = step.rate;
+    if step.load == Loop::Closed {
+        if let Some(latency) = &step.publish_latency {
+            writeln!(
+                out,
+                "At max the load waits for the broker, so its latency (p50 {} ms, p99 {} ms) is a closed loop's and not comparable.",
+                number(latency.p50_ms),
+                number(latency.p99_ms)
+            )?;
+        }
+    }
+    if let Some(latency) = &step.end_to_end_latency {
+        let open = if step.load == Loop::Closed {
+            " (closed loop)"
+        } else {
+            ""
+        };
+        writeln!(
+            out,
+            "At {rate}, producer to consumer{open}: p50 {} ms, p99 {} ms, p99.9 {} ms, max {} ms; consumed {} MB/s.",
+            number(latency.p50_ms),
+            number(latency.p99_ms),
+            number(latency.p999_ms),
+            number(latency.max_ms),
+            number(step.consumed_mb_per_s)
+        )?;
+    }
+    if let Some(reason) = step
+        .generator
+        .reason
+        .as_ref()
+        .filter(|_| !step.generator.valid)
+    {
+        writeln!(out, "NOT VALID at {rate}: {reason}")?;
+    }
+    if step.unsent_records > 0 {
+        writeln!(
+            out,
+            "At {rate} the broker did not keep up: {} records never got their turn; latencies are lower bounds.",
+            step.unsent_records
+        )?;
+    }
+    for (error, records) in &step.errors {
+        writeln!(out, "ERROR at {rate}: {records} records: {error}")?;
+    }
+    for (error, count) in &step.consumer_errors {
+        writeln!(
+            out,
+            "ERROR at {rate}: a consumer failed {count} times: {error}"
+        )?;
+    }
+    for (reason, records) in &step.resent {
+        writeln!(
+            out,
+            "At {rate}: {records} records were sent again: {reason}"
+        )?;
+    }
+    Ok(())
+}
+
+fn write_audit(out: &mut String, report: &Report) -> std::fmt::Result {
+    let audit = &report.audit;
+    match (audit.outcome, &audit.findings) {
+        (AuditOutcome::NotRun, _) => writeln!(out, "Audit: not run; nothing is proven about loss."),
+        (AuditOutcome::Incomplete, _) => {
+            writeln!(
+                out,
+                "Audit: NOT COMPLETE ({}); nothing is proven about loss.",
+                audit.failure.as_deref().unwrap_or("ended early")
+            )
+        }
+        (AuditOutcome::Passed, Some(findings)) => writeln!(
+            out,
+            "Audit: passed. {} records confirmed, {} read back: none lost, doubled, reordered or changed.",
+            findings.records_acked, findings.records_read
+        ),
+        (AuditOutcome::Passed, None) => {
+            writeln!(
+                out,
+                "Audit: {} records confirmed, and the logs grew by at least as many (they were not read).",
+                audit.records_acked
+            )
+        }
+        (AuditOutcome::Failed, None) => {
+            writeln!(
+                out,
+                "AUDIT FAILED: {} records confirmed, but the logs grew by {:?}.",
+                audit.records_acked, audit.offsets_advanced
+            )
+        }
+        (AuditOutcome::Failed, Some(findings)) => {
+            writeln!(out, "AUDIT FAILED:")?;
+            for (anomaly, count) in &findings.anomalies {
+                writeln!(out, "  {anomaly:?}: {count} records")?;
+            }
+            for finding in &findings.first_findings {
+                let offset = finding
+                    .offset
+                    .map_or_else(String::new, |offset| format!(" offset {offset}"));
+                writeln!(
+                    out,
+                    "  partition {}{offset}: {:?}: {}",
+                    finding.partition, finding.anomaly, finding.detail
+                )?;
+            }
+            Ok(())
+        }
+    }
+}
+
+/// The baselines alone.
+pub fn baseline_text(baseline: &Baseline) -> String {
+    let mut out = String::new();
+    write_baseline(&mut out, baseline).expect("writing to a string does not fail");
+    out
+}
+
+fn write_baseline(out: &mut String, baseline: &Baseline) -> std::fmt::Result {
+    match &baseline.disk {
+        DiskOutcome::NotMeasured { reason } => writeln!(out, "disk: not measured: {reason}")?,
+        DiskOutcome::Measured(disk) => {
+            writeln!(
+                out,
+                "disk at {}: O_DIRECT {}; a prepared file of {} MB, overwritten and read in sequence",
+                disk.directory.display(),
+                if disk.o_direct {
+                    "on"
+                } else {
+                    "REFUSED, so this is the page cache"
+                },
+                disk.file_bytes / 1_000_000
+            )?;
+            writeln!(
+                out,
+                "  {:>8}  {:>5}  {:>12}  {:>12}  {:>10}  {:>10}",
+                "block", "depth", "write MB/s", "read MB/s", "write p50", "write p99"
+            )?;
+            for (write, read) in disk.writes.iter().zip(&disk.reads) {
+                let quantile = |of: fn(&crate::histogram::LatencySummary) -> f64| {
+                    write
+                        .latency
+                        .as_ref()
+                        .map_or_else(String::new, |latency| format!("{} ms", number(of(latency))))
+                };
+                writeln!(
+                    out,
+                    "  {:>4} KiB  {:>5}  {:>12}  {:>12}  {:>10}  {:>10}",
+                    write.block_bytes / 1024,
+                    write.depth,
+                    number(write.mb_per_s),
+                    number(read.mb_per_s),
+                    quantile(|latency| latency.p50_ms),
+                    quantile(|latency| latency.p99_ms)
+                )?;
+            }
+            if let Some(sync) = &disk.fdatasync {
+                writeln!(
+                    out,
+                    "  fdatasync after 64 KiB: p50 {} ms, p99 {} ms, p99.9 {} ms, max {} ms",
+                    number(sync.p50_ms),
+                    number(sync.p99_ms),
+                    number(sync.p999_ms),
+                    number(sync.max_ms)
+                )?;
+            }
+        }
+    }
+    if let Some(network) = &baseline.network {
+        for rate in &network.streams {
+            writeln!(
+                out,
+                "loopback ({}), {} stream{}: {} MB/s, {} CPU-s/GB for both ends",
+                network.congestion_control,
+                rate.streams,
+                plural(rate.streams as u32),
+                number(rate.mb_per_s),
+                number(rate.cpu_s_per_gb)
+            )?;
+        }
+    }
+    writeln!(
+        out,
+        "memcpy {} GB/s, crc32c {} GB/s on one core",
+        number(baseline.memory.memcpy_gb_per_s),
+        number(baseline.memory.crc32c_gb_per_s)
+    )
+}

@@ -1,0 +1,329 @@
+//! One run from the first connection to the report: baselines, topic, each offered rate, reading back, audit, baselines again.
+//!
+//! Owns: the order of things and the topic that it made. Must never know: bytes on a wire. Runs on: the main thread; the load has its own.
+//! Whatever ends it early, what was measured until then becomes the report.
+
+mod meter;
+mod proof;
+mod reads;
+mod step;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::baseline::{self, Baseline, BaselinePlan};
+use crate::cli::{LoadPlan, RunArgs};
+use crate::client::cluster::{Cluster, Settings, Topic};
+use crate::client::connection::Connection;
+use crate::client::error::ClientError;
+use crate::client::fetch::FetchLimits;
+use crate::clock::Clock;
+use crate::cpu::{Pid, pid_listening_on};
+use crate::interrupt::Interrupt;
+use crate::producer::ledger::Ledger;
+use crate::progress::Progress;
+use crate::provenance::{Broker, Machine, Provenance, Storage, Tool, unix_ms_now};
+use crate::quantity::Rate;
+use crate::record::RunId;
+use crate::report::{
+    AuditOutcome, AuditReport, Durability, Headline, RawHistogram, ReadReport, Report, SCHEMA,
+    SCHEMA_VERSION, StepReport, WorkloadReport,
+};
+
+/// How long a consumer's fetch may wait at the log's end.
+const FETCH_WAIT_MS: i32 = 100;
+
+/// Everything that the phases share.
+struct Run<'a> {
+    arguments: &'a RunArgs,
+    plan: LoadPlan,
+    id: RunId,
+    clock: Clock,
+    cluster: Cluster,
+    topic: Arc<Topic>,
+    broker_pid: Option<Pid>,
+    progress: Progress,
+    interrupt: Interrupt,
+}
+
+impl Run<'_> {
+    fn fetch_limits(&self) -> FetchLimits {
+        let response_bytes_max = self.arguments.fetch_bytes.0 as i32;
+        FetchLimits {
+            response_bytes_max,
+            partition_bytes_max: response_bytes_max,
+            wait_ms_max: FETCH_WAIT_MS,
+        }
+    }
+
+    /// Reading needs at least one reader, also where no consumer follows the producers.
+    fn readers(&self) -> u32 {
+        self.plan.consumers.max(1)
+    }
+}
+
+/// What the load phases leave behind, however far they got.
+#[derive(Default)]
+struct Measured {
+    steps: Vec<StepReport>,
+    reads: Vec<ReadReport>,
+    ledgers: Vec<Ledger>,
+    histograms: Vec<RawHistogram>,
+    audit: Option<AuditReport>,
+    failure: Option<String>,
+}
+
+/// A finished run.
+pub struct Finished {
+    pub report: Report,
+    pub histograms: Vec<RawHistogram>,
+}
+
+/// An error is only what kept the run from measuring anything.
+pub fn run(
+    arguments: &RunArgs,
+    plan: LoadPlan,
+    interrupt: Interrupt,
+) -> Result<Finished, ClientError> {
+    let started_unix_ms = unix_ms_now();
+    let clock = Clock::start();
+    let mut progress = Progress::new();
+    progress.phase("connecting", None);
+    let cluster = Cluster::connect(&arguments.bootstrap)?;
+    let brokers = cluster.brokers()?;
+    let broker_pid = arguments
+        .broker_pid
+        .map(Pid)
+        .or_else(|| local_broker(&arguments.bootstrap));
+    let mut broker = Broker::new(&arguments.bootstrap, &brokers, broker_pid);
+    // A broker that does not describe its settings can still be measured.
+    broker.settings = brokers
+        .first()
+        .and_then(|(id, _)| cluster.broker_settings(*id).ok());
+    let directory = baseline_directory(arguments, &broker);
+
+    let baseline_before = take_baseline(
+        arguments,
+        directory.as_deref(),
+        &mut progress,
+        "baseline before",
+    );
+
+    let id = RunId(rand::random());
+    let name = arguments
+        .topic
+        .clone()
+        .unwrap_or_else(|| format!("corelog-perf-{:08x}", id.0));
+    let created = cluster.create_topic(
+        &name,
+        plan.partitions,
+        arguments.replication,
+        &arguments.topic_settings,
+    )?;
+    let topic = Arc::new(cluster.await_topic(&name, plan.partitions)?);
+    broker.topic_settings = cluster.topic_settings(&name).ok();
+
+    let mut run = Run {
+        arguments,
+        plan,
+        id,
+        clock,
+        cluster,
+        topic,
+        broker_pid,
+        progress,
+        interrupt,
+    };
+    let measured = run.measure();
+    if created && arguments.topic.is_none() && !arguments.keep_topic {
+        if let Err(error) = run.cluster.delete_topic(&name) {
+            run.progress
+                .note(&format!("the topic {name} could not be deleted: {error}"));
+        }
+    }
+    let complete = measured.failure.is_none() && !run.interrupt.is_asked();
+    let baseline_after = if complete {
+        take_baseline(
+            arguments,
+            directory.as_deref(),
+            &mut run.progress,
+            "baseline after",
+        )
+    } else {
+        None
+    };
+    run.progress.finish();
+
+    let report = Report {
+        schema: SCHEMA,
+        schema_version: SCHEMA_VERSION,
+        complete,
+        failure: measured.failure,
+        workload: workload_report(&run, &broker),
+        provenance: Provenance {
+            started_unix_ms,
+            argv: std::env::args().collect(),
+            tool: Tool::this(),
+            machine: Machine::this(),
+            storage: directory.as_deref().and_then(Storage::of),
+            broker,
+        },
+        headline: Headline::of(
+            baseline_before.as_ref(),
+            baseline_after.as_ref(),
+            &measured.steps,
+            &measured.reads,
+        ),
+        baseline_before,
+        baseline_after,
+        steps: measured.steps,
+        reads: measured.reads,
+        audit: measured
+            .audit
+            .unwrap_or_else(|| proof::not_run(arguments.audit)),
+    };
+    Ok(Finished {
+        report,
+        histograms: measured.histograms,
+    })
+}
+
+impl Run<'_> {
+    /// All phases that put load on the broker. An error ends them, not the report.
+    fn measure(&mut self) -> Measured {
+        let mut measured = Measured::default();
+        if let Err(error) = self.measure_into(&mut measured) {
+            measured.failure = Some(error.to_string());
+        }
+        measured
+    }
+
+    fn measure_into(&mut self, measured: &mut Measured) -> Result<(), ClientError> {
+        let offsets_before = self.cluster.end_offsets(&self.topic)?;
+        let mut max_bytes_per_s = 0.0;
+        for (number, rate) in self.plan.rates.clone().into_iter().enumerate() {
+            if self.interrupt.is_asked() {
+                return Ok(());
+            }
+            let rate = match rate {
+                Rate::PercentOfMax(percent) => {
+                    Rate::Bytes((max_bytes_per_s * percent / 100.0).max(1.0) as u64)
+                }
+                rate => rate,
+            };
+            let outcome = self.step(number, rate)?;
+            if rate == Rate::Max {
+                max_bytes_per_s = outcome.report.acked_mb_per_s * 1e6;
+            }
+            measured.steps.push(outcome.report);
+            measured.ledgers.extend(outcome.ledgers);
+            measured.histograms.extend(outcome.histograms);
+        }
+        let offsets_after = self.cluster.end_offsets(&self.topic)?;
+        if !self.arguments.read_duration.is_zero() {
+            measured.reads = self.reads(&offsets_before, &offsets_after);
+        }
+        let audit = self.prove(&measured.ledgers, &offsets_before, &offsets_after);
+        if audit.outcome == AuditOutcome::Incomplete {
+            measured.failure = audit.failure.clone();
+        }
+        measured.audit = Some(audit);
+        Ok(())
+    }
+}
+
+/// The process that listens where the bootstrap connection ended, if that is this machine.
+fn local_broker(bootstrap: &str) -> Option<Pid> {
+    let (local, remote) = Connection::open(bootstrap).ok()?.peers().ok()?;
+    (local.ip() == remote.ip())
+        .then(|| pid_listening_on(remote))
+        .flatten()
+}
+
+/// Beside the broker's log directory, so that the broker never finds a strange file among its own; inside if that is another disk.
+fn baseline_directory(arguments: &RunArgs, broker: &Broker) -> Option<PathBuf> {
+    if arguments.baseline_dir.is_some() {
+        return arguments.baseline_dir.clone();
+    }
+    broker.process.as_ref()?;
+    let logs = broker
+        .log_directories()
+        .into_iter()
+        .find(|directory| directory.is_dir())?
+        .canonicalize()
+        .ok()?;
+    let beside = logs.parent().map(Path::to_owned);
+    let storage = Storage::of(&logs)?;
+    let same_disk = |directory: &PathBuf| {
+        Storage::of(directory).is_some_and(|other| other.mount_point == storage.mount_point)
+    };
+    Some(beside.filter(same_disk).unwrap_or(logs))
+}
+
+fn take_baseline(
+    arguments: &RunArgs,
+    directory: Option<&Path>,
+    progress: &mut Progress,
+    name: &str,
+) -> Option<Baseline> {
+    if arguments.baseline_seconds == Duration::ZERO {
+        return None;
+    }
+    progress.phase(name, None);
+    let plan = BaselinePlan {
+        directory,
+        file_bytes: arguments.baseline_bytes,
+        each: arguments.baseline_seconds,
+    };
+    Some(baseline::measure(&plan, |what| progress.doing(what)))
+}
+
+fn workload_report(run: &Run, broker: &Broker) -> WorkloadReport {
+    let (plan, arguments) = (&run.plan, run.arguments);
+    let setting = |name: &str| {
+        let of = |settings: &Option<Settings>| settings.as_ref()?.get(name).cloned().flatten();
+        of(&broker.topic_settings).or_else(|| of(&broker.settings))
+    };
+    let flush_messages = setting("flush.messages");
+    let producer_config = [
+        ("acks", plan.acks.on_wire().to_string()),
+        ("batch.size", plan.batch_bytes_max.to_string()),
+        ("max.request.size", plan.request_bytes_max.to_string()),
+        ("linger.ms", plan.linger.as_millis().to_string()),
+        (
+            "max.in.flight.requests.per.connection",
+            plan.in_flight_max.to_string(),
+        ),
+        ("enable.idempotence", plan.idempotence.to_string()),
+        ("compression.type", "none".to_owned()),
+    ];
+    WorkloadReport {
+        name: plan.workload.clone(),
+        topic: run.topic.name.clone(),
+        topics: 1,
+        partitions_per_topic: plan.partitions,
+        replication_factor: arguments.replication,
+        message_size: plan.message_bytes,
+        payload: "half random, half zero",
+        key_distributor: "NO_KEY",
+        producers_per_topic: plan.producers,
+        subscriptions_per_topic: u32::from(plan.consumers > 0),
+        consumer_per_subscription: plan.consumers,
+        warmup_seconds: arguments.warmup.as_secs_f64(),
+        test_duration_seconds: arguments.duration.as_secs_f64(),
+        producer_rates: plan.rates.clone(),
+        producer_config: producer_config
+            .map(|(name, value)| (name.to_owned(), value))
+            .into(),
+        topic_config: arguments.topic_settings.iter().cloned().collect(),
+        durability: Durability {
+            acks: plan.acks.on_wire(),
+            replication_factor: arguments.replication,
+            min_insync_replicas: setting("min.insync.replicas"),
+            synced_before_ack: flush_messages.as_ref().map(|value| value == "1"),
+            flush_messages,
+            flush_ms: setting("flush.ms"),
+        },
+    }
+}

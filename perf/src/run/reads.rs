@@ -1,0 +1,105 @@
+//! Reading back what was written, from memory and from the start.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use super::Run;
+use super::meter::Meter;
+use crate::client::error::ClientError;
+use crate::consumer::{ReplayResult, plans, replay};
+use crate::live::Live;
+use crate::report::{ReadKind, ReadReport};
+
+const TICK: Duration = Duration::from_millis(20);
+
+impl Run<'_> {
+    /// `starts` and `ends`: this run's stretch of each partition.
+    pub(super) fn reads(&mut self, starts: &[i64], ends: &[i64]) -> Vec<ReadReport> {
+        let recent_records = self.arguments.recent_bytes.0
+            / self.plan.message_bytes as u64
+            / u64::from(self.plan.partitions);
+        let recent: Vec<_> = starts
+            .iter()
+            .zip(ends)
+            .map(|(&start, &end)| (start.max(end - recent_records.max(1) as i64), end))
+            .collect();
+        let whole: Vec<_> = starts.iter().copied().zip(ends.iter().copied()).collect();
+        let mut reports = Vec::new();
+        for (kind, ranges) in [(ReadKind::Recent, recent), (ReadKind::Backlog, whole)] {
+            if self.interrupt.is_asked() || ranges.iter().all(|(start, end)| start >= end) {
+                break;
+            }
+            reports.push(self.read(kind, &ranges));
+        }
+        reports
+    }
+
+    fn read(&mut self, kind: ReadKind, ranges: &[(i64, i64)]) -> ReadReport {
+        let name = match kind {
+            ReadKind::Recent => "read newest",
+            ReadKind::Backlog => "read from start",
+        };
+        self.progress
+            .phase(name, Some(self.arguments.read_duration));
+        let live = Arc::new(Live::default());
+        let message_bytes = self.plan.message_bytes as u64;
+        let (begin, begin_ns) = (Meter::read(self.broker_pid), self.clock.now_ns());
+        let until_ns = begin_ns + self.arguments.read_duration.as_nanos() as u64;
+        let results: Vec<Result<ReplayResult, ClientError>> = thread::scope(|scope| {
+            let mut readers = Vec::new();
+            for (number, plan) in plans(&self.topic, self.readers(), ranges, self.fetch_limits())
+                .into_iter()
+                .enumerate()
+            {
+                let (live, clock) = (Arc::clone(&live), self.clock);
+                let body = move || {
+                    replay(
+                        plan,
+                        message_bytes,
+                        kind == ReadKind::Recent,
+                        until_ns,
+                        clock,
+                        &live,
+                    )
+                };
+                let thread = thread::Builder::new()
+                    .name(format!("reader-{number}"))
+                    .spawn_scoped(scope, body);
+                readers.push(thread.expect("the system has room for a thread"));
+            }
+            while !readers.iter().all(|reader| reader.is_finished()) {
+                thread::sleep(TICK);
+                if self.interrupt.is_asked() {
+                    live.stop();
+                }
+                let elapsed = Duration::from_nanos(self.clock.now_ns() - begin_ns);
+                let mb_per_s = live.totals().consumed_bytes as f64 / 1e6 / elapsed.as_secs_f64();
+                self.progress.at(elapsed, &format!("{mb_per_s:.0} MB/s"));
+            }
+            readers
+                .into_iter()
+                .map(|reader| reader.join().expect("a reader does not panic"))
+                .collect()
+        });
+        let (end, end_ns) = (Meter::read(self.broker_pid), self.clock.now_ns());
+        let seconds = (end_ns - begin_ns) as f64 / 1e9;
+        let failure = results
+            .iter()
+            .find_map(|result| result.as_ref().err().map(|error| error.to_string()));
+        let reached_end = results
+            .iter()
+            .all(|result| result.as_ref().is_ok_and(|result| result.passes > 0));
+        let totals = live.totals();
+        ReadReport {
+            kind,
+            seconds,
+            records: totals.consumed_records,
+            mb_per_s: totals.consumed_bytes as f64 / 1e6 / seconds,
+            fetches: results.iter().flatten().map(|result| result.fetches).sum(),
+            reached_end,
+            failure,
+            cpu: end.since(&begin, totals.consumed_bytes),
+        }
+    }
+}

@@ -1,0 +1,435 @@
+//! One offered rate: producers and consumers run, the main thread watches the clock, the counters and the CPU.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::{self, JoinHandle, sleep};
+use std::time::Duration;
+
+use super::Run;
+use super::meter::Meter;
+use crate::client::error::ClientError;
+use crate::consumer::{TailResult, plans, tail};
+use crate::histogram::{LatencyHistogram, LatencySummary};
+use crate::live::{Live, Totals};
+use crate::producer::batch::ProducerIdentity;
+use crate::producer::ledger::Ledger;
+use crate::producer::{Producer, ProducerPlan, ProducerResult, Window};
+use crate::quantity::Rate;
+use crate::record::ProducerNumber;
+use crate::report::{GeneratorReport, Loop, RawHistogram, StepReport};
+use crate::schedule::Schedule;
+use crate::timeline::Timeline;
+
+/// From the last connection to the first record.
+const START_DELAY: Duration = Duration::from_millis(50);
+
+/// How long unanswered requests are waited for after the last record was due.
+const DRAIN: Duration = Duration::from_secs(10);
+
+/// How long consumers may take to reach the last record.
+const CATCH_UP: Duration = Duration::from_secs(10);
+
+const TICK: Duration = Duration::from_millis(100);
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// A generator lag below this does not distort what a network round trip takes.
+const LAG_ALLOWED_MS: f64 = 0.1;
+
+/// The share of the measured latency that the generator's own lag may have, at the same quantile.
+const LAG_ALLOWED_SHARE: f64 = 0.1;
+
+pub struct StepOutcome {
+    pub report: StepReport,
+    pub ledgers: Vec<Ledger>,
+    pub histograms: Vec<RawHistogram>,
+}
+
+/// What the watch over the load saw at the window's edges.
+struct Edges {
+    window_s: f64,
+    before: Totals,
+    after: Totals,
+    meter_before: Meter,
+    meter_after: Meter,
+}
+
+impl Run<'_> {
+    pub(super) fn step(&mut self, number: usize, rate: Rate) -> Result<StepOutcome, ClientError> {
+        let live = Arc::new(Live::default());
+        let producers_done = Arc::new(AtomicBool::new(false));
+        let starts_at = self.cluster.end_offsets(&self.topic)?;
+        let identities = self.identities()?;
+        // Connections take time: the schedule begins when all are there.
+        let start_ns =
+            self.clock.now_ns() + START_DELAY.as_nanos() as u64 + self.connect_allowance_ns();
+        let window = Window {
+            start_ns: start_ns + self.arguments.warmup.as_nanos() as u64,
+            end_ns: start_ns + (self.arguments.warmup + self.arguments.duration).as_nanos() as u64,
+        };
+        let schedules: Vec<_> = (0..self.plan.producers)
+            .map(|producer| self.schedule(rate, producer, start_ns, window.end_ns))
+            .collect();
+        let producers = identities
+            .into_iter()
+            .enumerate()
+            .map(|(producer, identity)| {
+                self.producer(
+                    number,
+                    producer,
+                    identity,
+                    schedules[producer],
+                    window,
+                    &live,
+                )
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        let ranges: Vec<_> = starts_at.iter().map(|offset| (*offset, i64::MAX)).collect();
+        let consumers: Vec<_> = match self.plan.consumers {
+            0 => Vec::new(),
+            count => plans(&self.topic, count, &ranges, self.fetch_limits()),
+        };
+        let consumers: Vec<JoinHandle<TailResult>> = consumers
+            .into_iter()
+            .enumerate()
+            .map(|(consumer, plan)| {
+                let (id, message_bytes, clock) =
+                    (self.id, self.plan.message_bytes as u64, self.clock);
+                let (live, done) = (Arc::clone(&live), Arc::clone(&producers_done));
+                spawn(format!("consumer-{consumer}"), move || {
+                    tail(plan, id, message_bytes, window, clock, &live, &done)
+                })
+            })
+            .collect();
+        let producers: Vec<JoinHandle<ProducerResult>> = producers
+            .into_iter()
+            .enumerate()
+            .map(|(number, producer)| {
+                spawn(format!("producer-{number}"), move || {
+                    sleep_until(&producer, start_ns);
+                    producer.run()
+                })
+            })
+            .collect();
+
+        self.progress.phase(
+            &format!("load {rate}"),
+            Some(self.arguments.warmup + self.arguments.duration),
+        );
+        let mut timeline = Timeline::new(start_ns, schedules, self.plan.message_bytes as u64);
+        let edges = self.watch(start_ns, window, &live, &mut timeline, &producers);
+        let produced: Vec<_> = producers
+            .into_iter()
+            .map(|thread| thread.join().expect("a producer does not panic"))
+            .collect();
+        timeline.sample(self.clock.now_ns(), &live);
+        await_consumers(&live, !consumers.is_empty());
+        producers_done.store(true, Relaxed);
+        let consumed: Vec<_> = consumers
+            .into_iter()
+            .map(|thread| thread.join().expect("a consumer does not panic"))
+            .collect();
+        Ok(self.outcome(number, rate, edges, timeline, produced, consumed))
+    }
+
+    fn identities(&self) -> Result<Vec<ProducerIdentity>, ClientError> {
+        let identity = |_| match self.plan.idempotence {
+            true => self
+                .cluster
+                .init_producer_id()
+                .map(|(id, epoch)| ProducerIdentity { id, epoch }),
+            false => Ok(ProducerIdentity::NONE),
+        };
+        (0..self.plan.producers).map(identity).collect()
+    }
+
+    /// A connection and the first encoding of its batches, for every producer and broker.
+    fn connect_allowance_ns(&self) -> u64 {
+        let links = u64::from(self.plan.producers) * self.topic.partitions_by_leader().len() as u64;
+        links * Duration::from_millis(5).as_nanos() as u64
+    }
+
+    /// Each producer has its share of the rate, and they take turns.
+    fn schedule(&self, rate: Rate, producer: u32, start_ns: u64, end_ns: u64) -> Schedule {
+        let producers = f64::from(self.plan.producers);
+        let records_per_second = match rate {
+            Rate::Max => return Schedule::Closed { end_ns },
+            Rate::Records(count) => count as f64,
+            Rate::Bytes(bytes) => bytes as f64 / self.plan.message_bytes as f64,
+            Rate::PercentOfMax(_) => unreachable!("a share of the max has become a rate"),
+        } / producers;
+        let turn_ns = (f64::from(producer) / producers * 1e9 / records_per_second) as u64;
+        Schedule::Paced {
+            start_ns: start_ns + turn_ns,
+            end_ns,
+            records_per_second,
+        }
+    }
+
+    fn producer(
+        &self,
+        step: usize,
+        producer: usize,
+        identity: ProducerIdentity,
+        schedule: Schedule,
+        window: Window,
+        live: &Arc<Live>,
+    ) -> Result<Producer, ClientError> {
+        let plan = ProducerPlan {
+            run: self.id,
+            // Every step has producers of its own, so that no sequence is used twice.
+            number: ProducerNumber(step as u32 * self.plan.producers + producer as u32),
+            identity,
+            topic: Arc::clone(&self.topic),
+            schedule,
+            window,
+            drain_until_ns: window.end_ns + DRAIN.as_nanos() as u64,
+            acks: self.plan.acks,
+            linger: self.plan.linger,
+            in_flight_max: self.plan.in_flight_max,
+            message_bytes: self.plan.message_bytes,
+            batch_bytes_max: self.plan.batch_bytes_max,
+            request_bytes_max: self.plan.request_bytes_max,
+        };
+        Producer::connect(plan, self.clock, Arc::clone(live))
+    }
+
+    /// Until the producers are done: samples, shows, and notes the totals when the window opens and closes.
+    fn watch(
+        &mut self,
+        start_ns: u64,
+        window: Window,
+        live: &Live,
+        timeline: &mut Timeline,
+        producers: &[JoinHandle<ProducerResult>],
+    ) -> Edges {
+        let (mut opened, mut closed) = (None, None);
+        let mut next_second_ns = start_ns + SECOND_NS;
+        let read = |pid| (Meter::read(pid), live.totals());
+        while !producers.iter().all(JoinHandle::is_finished) {
+            let now_ns = self.clock.now_ns();
+            if self.interrupt.is_asked() {
+                live.stop();
+            }
+            if opened.is_none() && now_ns >= window.start_ns {
+                opened = Some((now_ns, read(self.broker_pid)));
+            }
+            if opened.is_some()
+                && closed.is_none()
+                && (now_ns >= window.end_ns || live.is_stopped())
+            {
+                closed = Some((now_ns, read(self.broker_pid)));
+            }
+            if now_ns >= next_second_ns {
+                timeline.sample(now_ns, live);
+                next_second_ns += SECOND_NS;
+                self.show(start_ns, now_ns, timeline);
+            }
+            let edges = [window.start_ns, window.end_ns, next_second_ns]
+                .into_iter()
+                .filter(|edge| *edge > now_ns);
+            let wait_ns = edges
+                .map(|edge| edge - now_ns)
+                .min()
+                .unwrap_or(u64::MAX)
+                .min(TICK.as_nanos() as u64);
+            sleep(Duration::from_nanos(wait_ns));
+        }
+        let end = || (self.clock.now_ns(), read(self.broker_pid));
+        let (opened_ns, (meter_before, before)) = opened.unwrap_or_else(end);
+        let (closed_ns, (meter_after, after)) = closed.unwrap_or_else(end);
+        Edges {
+            window_s: (closed_ns - opened_ns) as f64 / 1e9,
+            before,
+            after,
+            meter_before,
+            meter_after,
+        }
+    }
+
+    fn show(&mut self, start_ns: u64, now_ns: u64, timeline: &Timeline) {
+        let Some(second) = timeline.seconds.last() else {
+            return;
+        };
+        let p99 = second
+            .p99_ms
+            .map_or_else(String::new, |p99| format!(", p99 {p99:.2} ms"));
+        let consumed = if second.consumed_mb_per_s > 0.0 {
+            format!(", consumed {:.0} MB/s", second.consumed_mb_per_s)
+        } else {
+            String::new()
+        };
+        let failed: u64 = timeline
+            .seconds
+            .iter()
+            .map(|second| second.failed_records)
+            .sum();
+        let message = format!(
+            "{:.0} MB/s{p99}{consumed}, {} in flight, {failed} failed",
+            second.acked_mb_per_s, second.requests_in_flight
+        );
+        self.progress.at(
+            Duration::from_nanos(now_ns.saturating_sub(start_ns)),
+            &message,
+        );
+    }
+
+    fn outcome(
+        &self,
+        number: usize,
+        rate: Rate,
+        edges: Edges,
+        timeline: Timeline,
+        produced: Vec<ProducerResult>,
+        consumed: Vec<TailResult>,
+    ) -> StepOutcome {
+        let merged = |histograms: &mut dyn Iterator<Item = &LatencyHistogram>| {
+            let mut all = LatencyHistogram::new();
+            histograms.for_each(|histogram| all.merge(histogram));
+            all
+        };
+        let latency = merged(&mut produced.iter().map(|producer| &producer.latency));
+        let lag = merged(&mut produced.iter().map(|producer| &producer.lag));
+        let send_delay = merged(&mut produced.iter().map(|producer| &producer.send_delay));
+        let end_to_end = merged(&mut consumed.iter().map(|consumer| &consumer.end_to_end));
+        let load = if rate == Rate::Max {
+            Loop::Closed
+        } else {
+            Loop::Open
+        };
+        let acked_bytes = edges.after.acked_bytes - edges.before.acked_bytes;
+        let per_s = |after: u64, before: u64| (after - before) as f64 / edges.window_s.max(1e-9);
+        let offered_mb_per_s = match rate {
+            Rate::Bytes(bytes) => Some(bytes as f64 / 1e6),
+            Rate::Records(count) => Some(count as f64 * self.plan.message_bytes as f64 / 1e6),
+            Rate::Max | Rate::PercentOfMax(_) => None,
+        };
+        let report = StepReport {
+            rate,
+            load,
+            seconds: edges.window_s,
+            offered_mb_per_s,
+            sent_mb_per_s: per_s(edges.after.sent_bytes, edges.before.sent_bytes) / 1e6,
+            acked_mb_per_s: acked_bytes as f64 / 1e6 / edges.window_s.max(1e-9),
+            sent_records_per_s: per_s(edges.after.sent_records, edges.before.sent_records),
+            acked_records_per_s: per_s(edges.after.acked_records, edges.before.acked_records),
+            consumed_mb_per_s: per_s(edges.after.consumed_bytes, edges.before.consumed_bytes) / 1e6,
+            publish_latency: latency.summary(),
+            end_to_end_latency: end_to_end.summary(),
+            generator: judge(load, lag.summary(), send_delay.summary(), latency.summary()),
+            errors: sum(produced.iter().map(|producer| &producer.errors)),
+            consumer_errors: sum(consumed.iter().map(|consumer| &consumer.errors)),
+            resent: sum(produced.iter().map(|producer| &producer.resent)),
+            unsent_records: produced
+                .iter()
+                .map(|producer| producer.unsent_records)
+                .sum(),
+            cpu: edges.meter_after.since(&edges.meter_before, acked_bytes),
+            timeline: timeline.seconds,
+        };
+        let raw = |name: &str, histogram| RawHistogram {
+            tag: format!("step{number}-{name}"),
+            seconds: edges.window_s,
+            histogram,
+        };
+        let histograms = vec![
+            raw("publish", latency),
+            raw("end-to-end", end_to_end),
+            raw("generator-lag", lag),
+            raw("send-delay", send_delay),
+        ];
+        StepOutcome {
+            report,
+            ledgers: produced
+                .into_iter()
+                .map(|producer| producer.ledger)
+                .collect(),
+            histograms,
+        }
+    }
+}
+
+fn spawn<T: Send + 'static>(
+    name: String,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> JoinHandle<T> {
+    thread::Builder::new()
+        .name(name)
+        .spawn(body)
+        .expect("the system has room for a thread")
+}
+
+fn sleep_until(producer: &Producer, at_ns: u64) {
+    sleep(Duration::from_nanos(
+        at_ns.saturating_sub(producer.clock().now_ns()),
+    ));
+}
+
+/// Consumers lag behind the acks; what they have not read in time is left out of their figures.
+fn await_consumers(live: &Live, any: bool) {
+    let polls = CATCH_UP.as_millis() / TICK.as_millis();
+    for _ in 0..polls {
+        let totals = live.totals();
+        if !any || live.is_stopped() || totals.consumed_records >= totals.acked_records {
+            return;
+        }
+        sleep(TICK);
+    }
+}
+
+fn sum<'a>(maps: impl Iterator<Item = &'a BTreeMap<String, u64>>) -> BTreeMap<String, u64> {
+    let mut all = BTreeMap::new();
+    for (name, count) in maps.flatten() {
+        *all.entry(name.clone()).or_default() += count;
+    }
+    all
+}
+
+/// Whether the generator's own lag leaves the latencies as they are.
+fn judge(
+    load: Loop,
+    lag: Option<LatencySummary>,
+    send_delay: Option<LatencySummary>,
+    latency: Option<LatencySummary>,
+) -> GeneratorReport {
+    let quantiles: [(&str, fn(&LatencySummary) -> f64); 2] = [
+        ("p50", |summary| summary.p50_ms),
+        ("p99", |summary| summary.p99_ms),
+    ];
+    let distorted = lag.zip(latency).filter(|_| load == Loop::Open).and_then(|(lag, latency)| {
+        quantiles.into_iter().find_map(|(name, of)| {
+            let (lag_ms, latency_ms) = (of(&lag), of(&latency));
+            let too_much = lag_ms > LAG_ALLOWED_MS && lag_ms > latency_ms * LAG_ALLOWED_SHARE;
+            too_much.then(|| format!("the generator itself was {lag_ms:.3} ms late at {name}, of a latency of {latency_ms:.3} ms"))
+        })
+    });
+    GeneratorReport {
+        lag,
+        send_delay,
+        valid: distorted.is_none(),
+        reason: distorted,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn summary(latency_ms: f64) -> Option<LatencySummary> {
+        let mut histogram = LatencyHistogram::new();
+        histogram.record_many_ns((latency_ms * 1e6) as u64, 100);
+        histogram.summary()
+    }
+
+    #[test]
+    fn a_generator_that_is_late_by_much_of_the_latency_makes_the_step_invalid() {
+        assert!(!judge(Loop::Open, summary(1.0), None, summary(2.0)).valid);
+        assert!(judge(Loop::Open, summary(1.0), None, summary(20.0)).valid);
+        assert!(judge(Loop::Open, summary(0.05), None, summary(0.1)).valid);
+    }
+
+    #[test]
+    fn a_closed_loop_has_no_schedule_to_be_late_for() {
+        assert!(judge(Loop::Closed, summary(1.0), None, summary(2.0)).valid);
+    }
+}

@@ -1,0 +1,113 @@
+//! The run second by second, and the totals at the edges of the measured window.
+
+use serde::Serialize;
+
+use crate::live::{Live, Totals};
+use crate::schedule::Schedule;
+
+/// One second, or what was left of it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Second {
+    /// Since the step's start, warm-up included.
+    pub at_s: f64,
+    pub seconds: f64,
+    /// None in a closed loop.
+    pub offered_mb_per_s: Option<f64>,
+    pub sent_mb_per_s: f64,
+    pub acked_mb_per_s: f64,
+    pub consumed_mb_per_s: f64,
+    pub failed_records: u64,
+    pub requests_in_flight: u64,
+    pub p50_ms: Option<f64>,
+    pub p99_ms: Option<f64>,
+    pub p999_ms: Option<f64>,
+    pub max_ms: Option<f64>,
+}
+
+pub struct Timeline {
+    start_ns: u64,
+    last_ns: u64,
+    last: Totals,
+    /// All producers' schedules.
+    schedules: Vec<Schedule>,
+    message_bytes: u64,
+    pub seconds: Vec<Second>,
+}
+
+impl Timeline {
+    pub fn new(start_ns: u64, schedules: Vec<Schedule>, message_bytes: u64) -> Self {
+        Self {
+            start_ns,
+            last_ns: start_ns,
+            last: Totals::default(),
+            schedules,
+            message_bytes,
+            seconds: Vec::new(),
+        }
+    }
+
+    fn offered_mb(&self, from_ns: u64, to_ns: u64) -> Option<f64> {
+        let before = |at_ns| {
+            self.schedules
+                .iter()
+                .map(|schedule| schedule.record_count_before(at_ns))
+                .sum::<Option<u64>>()
+        };
+        Some((before(to_ns)? - before(from_ns)?) as f64 * self.message_bytes as f64 / 1e6)
+    }
+
+    /// Closes the interval that began with the last call.
+    pub fn sample(&mut self, now_ns: u64, live: &Live) {
+        let seconds = now_ns.saturating_sub(self.last_ns) as f64 / 1e9;
+        if seconds <= 0.0 {
+            return;
+        }
+        let now = live.totals();
+        let latency = live.take_interval().summary();
+        let mb_per_s =
+            |now_bytes: u64, last_bytes: u64| (now_bytes - last_bytes) as f64 / 1e6 / seconds;
+        self.seconds.push(Second {
+            at_s: self.last_ns.saturating_sub(self.start_ns) as f64 / 1e9,
+            seconds,
+            offered_mb_per_s: self.offered_mb(self.last_ns, now_ns).map(|mb| mb / seconds),
+            sent_mb_per_s: mb_per_s(now.sent_bytes, self.last.sent_bytes),
+            acked_mb_per_s: mb_per_s(now.acked_bytes, self.last.acked_bytes),
+            consumed_mb_per_s: mb_per_s(now.consumed_bytes, self.last.consumed_bytes),
+            failed_records: now.failed_records - self.last.failed_records,
+            requests_in_flight: now.requests_in_flight,
+            p50_ms: latency.map(|latency| latency.p50_ms),
+            p99_ms: latency.map(|latency| latency.p99_ms),
+            p999_ms: latency.map(|latency| latency.p999_ms),
+            max_ms: latency.map(|latency| latency.max_ms),
+        });
+        (self.last_ns, self.last) = (now_ns, now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_bytes_over_the_seconds_that_really_passed() {
+        let schedule = Schedule::Paced {
+            start_ns: 0,
+            end_ns: u64::MAX,
+            records_per_second: 1000.0,
+        };
+        let live = Live::default();
+        let mut timeline = Timeline::new(0, vec![schedule, schedule], 1000);
+        Live::add(&live.acked_bytes, 3_000_000);
+        timeline.sample(2_000_000_000, &live);
+        Live::add(&live.acked_bytes, 500_000);
+        timeline.sample(2_500_000_000, &live);
+        let acked: Vec<_> = timeline
+            .seconds
+            .iter()
+            .map(|second| second.acked_mb_per_s)
+            .collect();
+        assert_eq!(acked, [1.5, 1.0]);
+        assert_eq!(timeline.seconds[0].offered_mb_per_s, Some(2.0));
+        assert_eq!(timeline.seconds[1].at_s, 2.0);
+    }
+}

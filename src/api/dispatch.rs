@@ -1,0 +1,92 @@
+//! The table of handlers.
+
+use bytes::Bytes;
+use kafka_protocol::messages::ApiKey;
+use kafka_protocol::protocol::{Decodable, Encodable};
+
+use crate::api::context::ApiContext;
+use crate::api::reply::{PendingReply, Reply, RequestId};
+use crate::api::{
+    alter_configs, api_versions, create_partitions, create_topics, delete_records, delete_topics, describe_cluster,
+    describe_configs, describe_log_dirs, describe_producers, describe_topic_partitions, fetch,
+    incremental_alter_configs, init_producer_id, list_config_resources, list_offsets, metadata,
+    offset_for_leader_epoch, produce,
+};
+use crate::protocol::request::Request;
+
+/// A request that has taken its place in the order of effects.
+pub struct Dispatch {
+    pub reply: PendingReply,
+    /// The connection's next request must not start before this one is completed.
+    pub is_exclusive: bool,
+}
+
+/// The codec refused a body that the walk over its shape let through. The connection is closed.
+#[derive(Debug, thiserror::Error)]
+#[error("{key:?} version {version}: {reason}")]
+pub struct DecodeError {
+    key: ApiKey,
+    version: i16,
+    reason: String,
+}
+
+/// Decodes the body and hands it to its API.
+pub fn dispatch(context: &ApiContext, request: Request) -> Result<Dispatch, DecodeError> {
+    let id = RequestId::from(&request);
+    let body = Body { id, bytes: request.body };
+    let shared = |reply| Ok(Dispatch { reply, is_exclusive: false });
+    match id.key {
+        ApiKey::Produce => shared(produce::dispatch(context, id, body.decode()?)),
+        ApiKey::Fetch => shared(fetch::dispatch(context, id, body.decode()?)),
+        ApiKey::ListOffsets => shared(list_offsets::dispatch(context, id, body.decode()?)),
+        ApiKey::OffsetForLeaderEpoch => shared(offset_for_leader_epoch::dispatch(context, id, body.decode()?)),
+        ApiKey::DeleteRecords => shared(delete_records::dispatch(context, id, body.decode()?)),
+        ApiKey::DescribeLogDirs => shared(describe_log_dirs::dispatch(context, id, body.decode()?)),
+        ApiKey::DescribeProducers => shared(describe_producers::dispatch(context, id, body.decode()?)),
+        ApiKey::ApiVersions => body.answer(context, api_versions::handle),
+        ApiKey::Metadata => body.answer(context, metadata::handle),
+        ApiKey::InitProducerId => body.answer(context, init_producer_id::handle),
+        ApiKey::CreateTopics => body.answer(context, create_topics::handle),
+        ApiKey::DeleteTopics => body.answer(context, delete_topics::handle),
+        ApiKey::CreatePartitions => body.answer(context, create_partitions::handle),
+        ApiKey::DescribeConfigs => body.answer(context, describe_configs::handle),
+        ApiKey::AlterConfigs => body.answer(context, alter_configs::handle),
+        ApiKey::IncrementalAlterConfigs => body.answer(context, incremental_alter_configs::handle),
+        ApiKey::DescribeCluster => body.answer(context, describe_cluster::handle),
+        ApiKey::DescribeTopicPartitions => body.answer(context, describe_topic_partitions::handle),
+        ApiKey::ListConfigResources => body.answer(context, list_config_resources::handle),
+        key => unreachable!("{key:?} is in the table of served APIs but has no handler"),
+    }
+}
+
+/// What answers an ApiVersions request of a version that is not served.
+pub fn unsupported_api_versions(correlation_id: i32) -> (RequestId, PendingReply) {
+    let reply = crate::protocol::api_versions::unsupported(correlation_id);
+    let reply = reply.map(|bytes| Reply { pieces: vec![bytes], ..Reply::default() });
+    let id = RequestId { key: ApiKey::ApiVersions, version: 0, correlation_id };
+    (id, Box::pin(std::future::ready(reply)))
+}
+
+struct Body {
+    id: RequestId,
+    bytes: Bytes,
+}
+
+impl Body {
+    fn decode<T: Decodable>(mut self) -> Result<T, DecodeError> {
+        let RequestId { key, version, .. } = self.id;
+        T::decode(&mut self.bytes, version).map_err(|error| DecodeError { key, version, reason: format!("{error:#}") })
+    }
+
+    /// For an API that is answered as a whole, by a future that starts when the requests before it are answered.
+    fn answer<Q, R, F>(self, context: &ApiContext, handle: impl FnOnce(ApiContext, Q, i16) -> F) -> Result<Dispatch, DecodeError>
+    where
+        Q: Decodable,
+        R: Encodable,
+        F: Future<Output = R> + 'static,
+    {
+        let id = self.id;
+        let response = handle(context.clone(), self.decode()?, id.version);
+        Ok(Dispatch { reply: Box::pin(async move { Reply::of(&id, &response.await) }), is_exclusive: true })
+    }
+}

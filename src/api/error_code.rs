@@ -1,0 +1,176 @@
+//! Our errors as Kafka's codes. Every match is exhaustive, so that a new error must say what a client is told.
+
+use kafka_protocol::ResponseError;
+
+use crate::config::ConfigError;
+use crate::controller::{
+    AlterConfigError, CreatePartitionsError, CreateTopicError, DeleteTopicError, LayoutError,
+    NotStored, ProducerIdError,
+};
+use crate::partition::leader::ProducerRefusal;
+use crate::record::validate::InvalidBatch;
+use crate::shard::command::PartitionError;
+
+/// The controller is stopping with this broker; a client looks for another controller and tries again.
+pub const CONTROLLER_GONE: ResponseError = ResponseError::NotController;
+
+pub fn of_create_topic(error: &CreateTopicError) -> ResponseError {
+    match error {
+        CreateTopicError::Name(_) => ResponseError::InvalidTopicException,
+        CreateTopicError::Exists(_) => ResponseError::TopicAlreadyExists,
+        CreateTopicError::Twice(_) => ResponseError::InvalidRequest,
+        CreateTopicError::Layout(error) => of_layout(error),
+        CreateTopicError::Config(error) => of_config(error),
+        CreateTopicError::NotStored(error) => of_not_stored(error),
+    }
+}
+
+/// TOPIC_DELETION_DISABLED is known from version 3 on.
+pub fn of_delete_topic(error: &DeleteTopicError, version: i16) -> ResponseError {
+    match error {
+        DeleteTopicError::UnknownName(_) => ResponseError::UnknownTopicOrPartition,
+        DeleteTopicError::UnknownId(_) => ResponseError::UnknownTopicId,
+        DeleteTopicError::Twice => ResponseError::InvalidRequest,
+        DeleteTopicError::Disabled if version >= 3 => ResponseError::TopicDeletionDisabled,
+        DeleteTopicError::Disabled => ResponseError::InvalidRequest,
+        DeleteTopicError::NotStored(error) => of_not_stored(error),
+    }
+}
+
+pub fn of_create_partitions(error: &CreatePartitionsError) -> ResponseError {
+    match error {
+        CreatePartitionsError::UnknownTopic(_) => ResponseError::UnknownTopicOrPartition,
+        CreatePartitionsError::Twice(_) => ResponseError::InvalidRequest,
+        CreatePartitionsError::NoIncrease { .. } => ResponseError::InvalidPartitions,
+        CreatePartitionsError::Layout(error) => of_layout(error),
+        CreatePartitionsError::NotStored(error) => of_not_stored(error),
+    }
+}
+
+pub fn of_alter_config(error: &AlterConfigError) -> ResponseError {
+    match error {
+        AlterConfigError::UnknownTopic(_) => ResponseError::UnknownTopicOrPartition,
+        AlterConfigError::UnknownBroker(_) | AlterConfigError::Twice => {
+            ResponseError::InvalidRequest
+        }
+        AlterConfigError::Config(error) => of_config(error),
+        AlterConfigError::NotStored(error) => of_not_stored(error),
+    }
+}
+
+/// Producers take this code, and hardly another one, for a reason to ask again; Kafka too gives it when it has no ids.
+pub fn of_producer_id(error: &ProducerIdError) -> ResponseError {
+    match error {
+        ProducerIdError::NotStored(_) | ProducerIdError::Exhausted => {
+            ResponseError::CoordinatorLoadInProgress
+        }
+    }
+}
+
+fn of_layout(error: &LayoutError) -> ResponseError {
+    match error {
+        LayoutError::PartitionCount | LayoutError::TooManyPartitions => {
+            ResponseError::InvalidPartitions
+        }
+        LayoutError::ReplicationFactor | LayoutError::TooFewBrokers { .. } => {
+            ResponseError::InvalidReplicationFactor
+        }
+        LayoutError::AssignmentGap(_)
+        | LayoutError::AssignmentIndex(_)
+        | LayoutError::UnknownBroker(_)
+        | LayoutError::BrokerTwice(_)
+        | LayoutError::NoBroker
+        | LayoutError::AssignmentCount { .. } => ResponseError::InvalidReplicaAssignment,
+    }
+}
+
+fn of_config(error: &ConfigError) -> ResponseError {
+    match error {
+        ConfigError::Twice(_) | ConfigError::NoValue(_) => ResponseError::InvalidRequest,
+        ConfigError::Unknown { .. }
+        | ConfigError::Invalid { .. }
+        | ConfigError::ReadOnly(_)
+        | ConfigError::NotAList(_)
+        | ConfigError::Syntax { .. }
+        | ConfigError::Unreadable { .. }
+        | ConfigError::NotAnAssignment(_) => ResponseError::InvalidConfig,
+    }
+}
+
+fn of_not_stored(NotStored(_): &NotStored) -> ResponseError {
+    ResponseError::KafkaStorageError
+}
+
+/// Before this version of Produce a client reads KAFKA_STORAGE_ERROR as fatal.
+const STORAGE_ERROR_FROM_PRODUCE: i16 = 4;
+
+/// What a producer is told.
+pub fn of_append(error: &PartitionError, version: i16) -> ResponseError {
+    match of_partition(error) {
+        ResponseError::KafkaStorageError if version < STORAGE_ERROR_FROM_PRODUCE => {
+            ResponseError::NotLeaderOrFollower
+        }
+        code => code,
+    }
+}
+
+pub fn of_partition(error: &PartitionError) -> ResponseError {
+    match error {
+        PartitionError::Unknown(_) => ResponseError::UnknownTopicOrPartition,
+        PartitionError::FencedLeaderEpoch { .. } => ResponseError::FencedLeaderEpoch,
+        PartitionError::UnknownLeaderEpoch { .. } => ResponseError::UnknownLeaderEpoch,
+        PartitionError::OffsetOutOfRange { .. } => ResponseError::OffsetOutOfRange,
+        PartitionError::InvalidBatch(invalid) => of_batch(invalid),
+        PartitionError::Producer(refusal) => of_producer(refusal),
+        PartitionError::DiskFull(_)
+        | PartitionError::LogDirOffline(_)
+        | PartitionError::Read(_)
+        | PartitionError::Checkpoint(_) => ResponseError::KafkaStorageError,
+        // The client looks for another leader, and finds this broker again once it is back.
+        PartitionError::Stopping => ResponseError::NotLeaderOrFollower,
+    }
+}
+
+/// The record of the batch that a refusal is about, if it is about one.
+pub fn record_index(error: &PartitionError) -> Option<i32> {
+    match error {
+        PartitionError::InvalidBatch(InvalidBatch::Record { index, .. } | InvalidBatch::NullKey { index }) => {
+            Some(*index)
+        }
+        PartitionError::InvalidBatch(InvalidBatch::Timestamp { index, .. }) => *index,
+        _ => None,
+    }
+}
+
+fn of_batch(invalid: &InvalidBatch) -> ResponseError {
+    match invalid {
+        InvalidBatch::TooShort { .. }
+        | InvalidBatch::UnknownMagic { .. }
+        | InvalidBatch::Length { .. }
+        | InvalidBatch::Crc { .. }
+        | InvalidBatch::Inflate(_) => ResponseError::CorruptMessage,
+        InvalidBatch::TooLarge { .. } | InvalidBatch::InflatesTooLarge { .. } => ResponseError::MessageTooLarge,
+        InvalidBatch::Codec(_) => ResponseError::UnsupportedCompressionType,
+        InvalidBatch::Transactional => ResponseError::InvalidTxnState,
+        InvalidBatch::Timestamp { .. } | InvalidBatch::LogAppendTimeFromClient => ResponseError::InvalidTimestamp,
+        InvalidBatch::Empty
+        | InvalidBatch::OldMagic { .. }
+        | InvalidBatch::BytesBehindBatch { .. }
+        | InvalidBatch::Control
+        | InvalidBatch::DeleteHorizon
+        | InvalidBatch::Count { .. }
+        | InvalidBatch::Producer { .. }
+        | InvalidBatch::Record { .. }
+        | InvalidBatch::BytesBehindRecords { .. }
+        | InvalidBatch::NullKey { .. }
+        | InvalidBatch::RecordsBehindLast { .. } => ResponseError::InvalidRecord,
+    }
+}
+
+fn of_producer(refusal: &ProducerRefusal) -> ResponseError {
+    match refusal {
+        ProducerRefusal::DuplicateForgotten(_) => ResponseError::DuplicateSequenceNumber,
+        ProducerRefusal::OutOfOrder { .. } => ResponseError::OutOfOrderSequenceNumber,
+        ProducerRefusal::Fenced { .. } => ResponseError::InvalidProducerEpoch,
+    }
+}

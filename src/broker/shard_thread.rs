@@ -1,0 +1,96 @@
+//! A shard's thread: its executor, its listeners, and what it does with what reaches it from outside.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crossbeam::channel::Sender;
+
+use crate::api::context::ApiContext;
+use crate::api::controller_client::{ControllerClient, ControllerGone};
+use crate::config::{BrokerConfig, HostPort};
+use crate::controller::ControllerCommand;
+use crate::io::clock::Clock;
+use crate::io::executor;
+use crate::io::mesh::{ForeignReceiver, MeshSeat};
+use crate::io::net::BoundListener;
+use crate::metadata::MetadataImage;
+use crate::metrics::MetricsRegistry;
+use crate::model::ShardId;
+use crate::model::limits::DRAIN_MS;
+use crate::server::accept::Server;
+use crate::shard::command::Message;
+use crate::shard::log_dir::LogDir;
+use crate::shard::metadata::RecoveredPartition;
+use crate::shard::router::Router;
+use crate::shard::runtime::{Shard, ShardParts};
+
+/// Everything that a shard's thread is given.
+pub struct ShardSeat {
+    pub shard: ShardId,
+    pub shard_count: u16,
+    pub seat: MeshSeat<Message>,
+    pub from_outside: ForeignReceiver<Message>,
+    pub commands: Sender<ControllerCommand>,
+    pub config: Arc<BrokerConfig>,
+    pub image: Arc<MetadataImage>,
+    pub partitions: Vec<RecoveredPartition>,
+    pub listeners: Vec<(BoundListener, HostPort)>,
+    pub clock: Clock,
+    pub metrics: MetricsRegistry,
+    pub log_dir: LogDir,
+    pub tail_cache_bytes: usize,
+    pub open_files_max: usize,
+    /// Told when the shard has stopped and its clients have their answers.
+    pub ended: Sender<ShardId>,
+}
+
+/// The main task of a shard's executor; ends when the broker has stopped.
+pub async fn run(seat: ShardSeat) {
+    let mesh = seat.seat.join().await;
+    let parts = ShardParts {
+        router: Router::new(seat.shard, seat.shard_count, mesh.outbox),
+        clock: seat.clock,
+        metrics: seat.metrics.shard(seat.shard),
+        log_dir: seat.log_dir,
+        config: seat.config,
+        tail_cache_bytes: seat.tail_cache_bytes,
+        open_files_max: seat.open_files_max,
+    };
+    let shard = Shard::new(parts, seat.image);
+    for partition in seat.partitions {
+        shard.host_recovered(partition);
+    }
+    shard.start();
+    for mut inbox in mesh.inboxes {
+        let shard = shard.clone();
+        executor::spawn_local(async move {
+            while let Some(messages) = inbox.recv().await {
+                for message in messages {
+                    shard.receive(message);
+                }
+            }
+        })
+        .detach();
+    }
+    let server = Server::new(shard.clone());
+    let commands = seat.commands;
+    let controller = ControllerClient::new(move |command| commands.send(command).map_err(|_| ControllerGone));
+    for (listener, advertised) in seat.listeners {
+        let context = ApiContext {
+            shard: shard.clone(),
+            controller: controller.clone(),
+            advertised: Rc::new(advertised),
+        };
+        server.listen(listener.open(), context);
+    }
+    let mut from_outside = seat.from_outside;
+    while !shard.is_ended() {
+        let Some(message) = from_outside.recv().await else { break };
+        shard.receive(message);
+    }
+    // What was answered last still has to reach its clients.
+    server.drain(Duration::from_millis(DRAIN_MS)).await;
+    // Nobody waits for it if the broker's handle is gone.
+    let _ = seat.ended.send(seat.shard);
+}

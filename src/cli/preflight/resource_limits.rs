@@ -1,0 +1,77 @@
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use super::report::Finding;
+
+/// What an executor insists on for its rings.
+const LOCKED_MEMORY_BYTES_MIN: u64 = 512 * 1024;
+
+/// Fewer leave no room for a few connections beside rings, logs and indexes.
+const OPEN_FILES_MIN: u64 = 256;
+/// Each connection takes one, and so does each log file that is kept open.
+const OPEN_FILES_ADVISED: u64 = 16_384;
+
+pub(super) fn locked_memory() -> Finding {
+    const CHECK: &str = "locked memory";
+    const RAISE: &str = "ulimit -l unlimited (needs root; for a systemd service: LimitMEMLOCK=infinity; \
+         for all logins: add '* - memlock unlimited' to /etc/security/limits.conf)";
+    match raise(Resource::Memlock) {
+        None => Finding::ok(CHECK, "unlimited"),
+        Some(bytes) if bytes < LOCKED_MEMORY_BYTES_MIN => {
+            let needed = LOCKED_MEMORY_BYTES_MIN / 1024;
+            Finding::fail(
+                CHECK,
+                format!("{} KiB; each shard's rings need {needed} KiB", bytes / 1024),
+                RAISE,
+            )
+        }
+        Some(bytes) => Finding::ok(CHECK, format!("{} KiB", bytes / 1024)),
+    }
+}
+
+pub(super) fn open_files() -> Finding {
+    const CHECK: &str = "open files";
+    const RAISE: &str = "ulimit -Hn 1048576 && ulimit -n 1048576 (needs root; for a systemd service: LimitNOFILE=1048576; \
+         for all logins: add '* - nofile 1048576' to /etc/security/limits.conf)";
+    match raise(Resource::Nofile) {
+        None => Finding::ok(CHECK, "unlimited"),
+        Some(files) if files < OPEN_FILES_MIN => Finding::fail(
+            CHECK,
+            format!("at most {files}; at least {OPEN_FILES_MIN} are needed"),
+            RAISE,
+        ),
+        Some(files) if files < OPEN_FILES_ADVISED => Finding::warn(
+            CHECK,
+            format!(
+                "at most {files}; with many partitions or connections, files are opened and closed again and again"
+            ),
+            RAISE,
+        ),
+        Some(files) => Finding::ok(CHECK, format!("at most {files}")),
+    }
+}
+
+/// Raises the soft limit to the hard one and returns what then holds; `None` is unlimited.
+fn raise(resource: Resource) -> Option<u64> {
+    let limit = getrlimit(resource);
+    let raised = Rlimit {
+        current: limit.maximum,
+        ..limit
+    };
+    match setrlimit(resource, raised) {
+        Ok(()) => limit.maximum,
+        // A sandbox may forbid even this; then the soft limit is what there is.
+        Err(_) => limit.current,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_soft_limit_of_open_files_is_raised_to_the_hard_one() {
+        open_files();
+        let limit = getrlimit(Resource::Nofile);
+        assert_eq!(limit.current, limit.maximum);
+    }
+}

@@ -1,0 +1,184 @@
+//! One client connection: two tasks of one core. The one receives and dispatches, the other awaits replies in order and sends them.
+
+use std::io::IoSlice;
+use std::rc::Rc;
+
+use crate::api::admin_context::AdminContext;
+use crate::api::context::ApiContext;
+use crate::api::dispatch::{self, Dispatch};
+use crate::api::reply::RequestId;
+use crate::io::executor;
+use crate::io::net::{Connection, NetError, Reader, Writer};
+use crate::io::recv::RecvPool;
+use crate::metrics::Gauge;
+use crate::protocol::request::{Request, RequestError};
+use crate::server::frame_receiver::{FrameReceiver, Received, ReceiveError};
+use crate::server::in_flight::{ConnectionQuota, Permit};
+use crate::server::response_order::{Completed, Dispatched, ResponseOrder};
+use crate::server::roster::{Entry, Presence};
+
+/// Why a connection ended.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectionEnd {
+    #[error(transparent)]
+    Receive(#[from] ReceiveError),
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    #[error(transparent)]
+    Response(#[from] crate::protocol::response::ResponseError),
+    #[error("the request does not decode: {0}")]
+    Decode(dispatch::DecodeError),
+}
+
+impl ConnectionEnd {
+    /// Nobody's fault: the peer went away.
+    pub fn is_ordinary(&self) -> bool {
+        match self {
+            Self::Receive(ReceiveError::Net(error)) => error.is_disconnect(),
+            Self::Receive(ReceiveError::EndInsideFrame) => true,
+            _ => false,
+        }
+    }
+}
+
+/// Serves a connection until one side ends it.
+pub async fn serve(
+    connection: Connection,
+    context: ApiContext,
+    pool: RecvPool,
+    quota: ConnectionQuota,
+    entry: Entry,
+) -> Result<(), ConnectionEnd> {
+    context.shard.metrics().raise_gauge(Gauge::Connections, 1);
+    let closer = connection.closer();
+    let (reader, writer) = connection.split();
+    let order = ResponseOrder::default();
+    let replies = executor::spawn_local({
+        let (order, context, presence) = (order.clone(), context.clone(), entry.presence.clone());
+        async move {
+            let sent = send_replies(writer, order, &context, &presence).await;
+            // The receiving task may be waiting for bytes that must no longer be answered.
+            closer.close();
+            sent
+        }
+    });
+    let received = receive(reader, &context, pool, quota, &order, &entry.presence).await;
+    order.close();
+    if let Err(error) = replies.await
+        && !error.is_disconnect()
+    {
+        tracing::debug!(%error, "a connection ended while sending");
+    }
+    context.shard.metrics().lower_gauge(Gauge::Connections, 1);
+    received
+}
+
+async fn receive(
+    mut reader: Reader,
+    context: &ApiContext,
+    pool: RecvPool,
+    quota: ConnectionQuota,
+    order: &ResponseOrder,
+    presence: &Presence,
+) -> Result<(), ConnectionEnd> {
+    let mut receiver = FrameReceiver::new(pool, context.config().request_max_bytes);
+    let mut unfinished: Option<Permit> = None;
+    loop {
+        quota.ready().await;
+        context.shard.router().ready().await;
+        if receiver.growth_bytes() > 0 {
+            drop(unfinished.replace(quota.take_bytes(receiver.held_bytes() + receiver.growth_bytes())));
+        }
+        let frames = match receiver.receive(&mut reader).await? {
+            Received::Part => {
+                if presence.receiving_since.get().is_none() {
+                    presence.receiving_since.set(Some(context.shard.clock().monotonic()));
+                }
+                presence.idle_since.set(None);
+                continue;
+            }
+            Received::Frames(frames) => frames,
+            Received::End => return Ok(()),
+        };
+        unfinished = None;
+        let now = context.shard.clock().monotonic();
+        presence.receiving_since.set(receiver.is_inside_frame().then_some(now));
+        presence.idle_since.set(None);
+        for frame in frames {
+            let permit = quota.take_request(frame.len());
+            let frame_bytes = frame.len() + crate::protocol::frame::SIZE_PREFIX_BYTES;
+            let request = match Request::decode(&frame) {
+                Ok(request) => request,
+                Err(RequestError::UnknownApiVersions { correlation_id, .. }) => {
+                    let (id, reply) = dispatch::unsupported_api_versions(correlation_id);
+                    order.push(Dispatched { id, reply, received_at: now, frame_bytes, permit });
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            };
+            let id = RequestId::from(&request);
+            let Dispatch { reply, is_exclusive } = dispatch::dispatch(context, request).map_err(ConnectionEnd::Decode)?;
+            order.push(Dispatched { id, reply, received_at: now, frame_bytes, permit });
+            if is_exclusive {
+                order.drained().await;
+            }
+        }
+    }
+}
+
+async fn send_replies(
+    mut writer: Writer,
+    order: ResponseOrder,
+    context: &ApiContext,
+    presence: &Rc<Presence>,
+) -> Result<(), NetError> {
+    while let Some(first) = order.next().await {
+        let mut ready = vec![first];
+        while let Some(next) = order.next_ready().await {
+            ready.push(next);
+        }
+        let closes = send(&mut writer, &ready).await?;
+        let now = context.shard.clock().monotonic();
+        for Completed { id, reply, received_at, frame_bytes, .. } in &ready {
+            let Ok(reply) = reply else { continue };
+            let total_ns = now.since(*received_at).as_nanos() as u64;
+            let metrics = context.shard.metrics();
+            metrics.record_request(id.key as i16, *frame_bytes, reply.len(), total_ns);
+            for code in &reply.error_codes {
+                metrics.record_error(id.key as i16, *code);
+            }
+        }
+        drop(ready);
+        if order.is_empty() {
+            presence.idle_since.set(Some(now));
+        }
+        if closes {
+            break;
+        }
+    }
+    writer.finish();
+    Ok(())
+}
+
+/// Sends replies one behind the other; says whether the connection must be closed after them.
+async fn send(writer: &mut Writer, ready: &[Completed]) -> Result<bool, NetError> {
+    let mut closes = false;
+    let mut slices = Vec::with_capacity(ready.len() * 2);
+    for completed in ready {
+        match &completed.reply {
+            Ok(reply) => {
+                slices.extend(reply.pieces.iter().map(|piece| IoSlice::new(piece)));
+                closes |= reply.closes;
+            }
+            Err(error) => {
+                tracing::error!(%error, "a bug: a response does not encode; its connection is closed");
+                closes = true;
+            }
+        }
+        if closes {
+            break;
+        }
+    }
+    writer.write_all(&mut slices).await?;
+    Ok(closes)
+}

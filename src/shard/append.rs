@@ -1,0 +1,176 @@
+//! Produce: check, append in order, answer when confirmed.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use crate::config::{self, TopicConfig};
+use crate::io::disk::DiskError;
+use crate::partition::leader::{CheckedBatch, Outcome};
+use crate::record::header;
+use crate::record::validate::ValidationRules;
+use crate::shard::call::ReplyTo;
+use crate::shard::command::{AppendDone, AppendItem, AppendReply, PartitionError};
+use crate::shard::hosted::{HostedPartition, ParkedBatch};
+use crate::shard::runtime::{Cached, Shard};
+
+/// The batches of one command. It is answered once each of them is.
+struct AppendGroup {
+    replies: RefCell<Vec<Option<AppendReply>>>,
+    open_count: Cell<usize>,
+    reply: Cell<Option<ReplyTo<Vec<AppendReply>>>>,
+}
+
+/// One batch's place in its group, and what it will be answered.
+pub struct AppendToken {
+    group: Rc<AppendGroup>,
+    index: usize,
+    answer: Option<AppendReply>,
+}
+
+impl AppendToken {
+    fn with(mut self, answer: AppendReply) -> Self {
+        self.answer = Some(answer);
+        self
+    }
+}
+
+impl Shard {
+    pub(super) fn append(self: &Rc<Self>, items: Vec<AppendItem>, reply: ReplyTo<Vec<AppendReply>>) {
+        let group = Rc::new(AppendGroup {
+            replies: RefCell::new(items.iter().map(|_| None).collect()),
+            open_count: Cell::new(items.len()),
+            reply: Cell::new(Some(reply)),
+        });
+        if items.is_empty() {
+            self.finish_group(&group);
+        }
+        for (index, item) in items.into_iter().enumerate() {
+            let token = AppendToken { group: group.clone(), index, answer: None };
+            self.append_one(item, token);
+        }
+    }
+
+    fn append_one(self: &Rc<Self>, item: AppendItem, token: AppendToken) {
+        if self.is_stopping() {
+            return self.answer_append(token.with(Err(PartitionError::Stopping)));
+        }
+        let Some(partition) = self.partition(item.partition) else {
+            return self.answer_append(token.with(Err(PartitionError::Unknown(item.partition))));
+        };
+        if let Some(why) = self.log_dir().failure() {
+            return self.answer_append(token.with(Err(PartitionError::LogDirOffline(why))));
+        }
+        let rules = validation_rules(&partition.config.get());
+        let batch = match CheckedBatch::check(item.records, &rules, self.clock().now()) {
+            Ok(batch) => batch,
+            Err(invalid) => {
+                return self.answer_append(token.with(Err(PartitionError::InvalidBatch(invalid))));
+            }
+        };
+        if !partition.parked.borrow().is_empty() {
+            partition.parked.borrow_mut().push_back(ParkedBatch { batch, token });
+            return;
+        }
+        if let Err(parked) = self.try_append(&partition, batch, token) {
+            partition.parked.borrow_mut().push_back(parked);
+        }
+        self.prepare(&partition);
+    }
+
+    /// Appends if the log has room; else hands the batch back.
+    pub(super) fn try_append(
+        self: &Rc<Self>,
+        partition: &Rc<HostedPartition>,
+        batch: CheckedBatch,
+        token: AppendToken,
+    ) -> Result<(), ParkedBatch> {
+        let monotonic = self.clock().monotonic();
+        let mut leader = partition.leader.borrow_mut();
+        let cached_before = Cached::of(&leader);
+        let outcome = leader.append(&batch, self.clock().now(), monotonic.as_ns());
+        let (answer, confirm_at) = match outcome {
+            Outcome::NotNow(_) => return Err(ParkedBatch { batch, token }),
+            Outcome::Refused { why, confirm_at } => (Err(PartitionError::Producer(why)), confirm_at),
+            Outcome::InLog { base_offset, log_append_time, confirm_at } => {
+                let log_start = leader.log().start();
+                (Ok(AppendDone { base_offset, log_append_time, log_start }), confirm_at)
+            }
+        };
+        let cached = Cached::of(&leader).since(cached_before);
+        let ready = leader.wait_for_ack(confirm_at, token.with(answer));
+        drop(leader);
+        self.note_cached(partition, cached);
+        partition.last_append.set(monotonic);
+        self.mark_dirty(partition);
+        if let Some(token) = ready {
+            self.answer_append(token);
+        }
+        Ok(())
+    }
+
+    /// Appends what waited for room, as far as there is room now.
+    pub(super) fn append_parked(self: &Rc<Self>, partition: &Rc<HostedPartition>) {
+        loop {
+            let Some(ParkedBatch { batch, token }) = partition.parked.borrow_mut().pop_front() else { break };
+            if let Err(parked) = self.try_append(partition, batch, token) {
+                partition.parked.borrow_mut().push_front(parked);
+                break;
+            }
+        }
+    }
+
+    /// Refuses what waited for room.
+    pub(super) fn refuse_parked(self: &Rc<Self>, partition: &HostedPartition, why: &PartitionError) {
+        let parked = std::mem::take(&mut *partition.parked.borrow_mut());
+        for ParkedBatch { token, .. } in parked {
+            self.answer_append(token.with(Err(why.clone())));
+        }
+    }
+
+    /// Gives a batch the answer that it carries.
+    pub(super) fn answer_append(&self, token: AppendToken) {
+        let AppendToken { group, index, answer } = token;
+        group.replies.borrow_mut()[index] = Some(answer.expect("a token that is answered carries its answer"));
+        group.open_count.set(group.open_count.get() - 1);
+        if group.open_count.get() == 0 {
+            self.finish_group(&group);
+        }
+    }
+
+    /// Answers a batch that was in the log but can no longer be confirmed.
+    pub(super) fn fail_append(&self, token: AppendToken, why: &PartitionError) {
+        self.answer_append(token.with(Err(why.clone())));
+    }
+
+    fn finish_group(&self, group: &AppendGroup) {
+        let replies = std::mem::take(&mut *group.replies.borrow_mut());
+        let replies = replies.into_iter().map(|reply| reply.expect("every batch was answered")).collect();
+        let reply = group.reply.take().expect("a command is answered once");
+        self.router().answer(reply, replies);
+    }
+
+    /// What a refusal for want of space says; a full disk is not a broken one.
+    pub(super) fn space_error(&self, error: DiskError) -> PartitionError {
+        if error.is_disk_full() {
+            return PartitionError::DiskFull(Arc::new(error));
+        }
+        self.log_dir().fail(&error);
+        PartitionError::LogDirOffline(error.to_string().into())
+    }
+}
+
+/// What a topic asks of the batches that it takes.
+fn validation_rules(config: &TopicConfig) -> ValidationRules {
+    let limit_ms = |ms: u64| i64::try_from(ms).unwrap_or(i64::MAX);
+    ValidationRules {
+        batch_bytes_max: config.max_message_bytes,
+        timestamp_type: match config.message_timestamp_type {
+            config::TimestampType::CreateTime => header::TimestampType::CreateTime,
+            config::TimestampType::LogAppendTime => header::TimestampType::LogAppendTime,
+        },
+        timestamp_before_max_ms: limit_ms(config.message_timestamp_before_max_ms),
+        timestamp_after_max_ms: limit_ms(config.message_timestamp_after_max_ms),
+        is_compacted: config.cleanup_policy.compact,
+    }
+}

@@ -1,0 +1,170 @@
+//! What one core asks of the core that owns a partition. It carries ids and record bytes, no versions and no Kafka errors.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use smallvec::SmallVec;
+
+use crate::io::disk::DiskError;
+use crate::metadata::{MetadataDelta, MetadataImage};
+use crate::model::{LeaderEpoch, Offset, TimestampMs, TopicPartition};
+use crate::storage::producer_state::ActiveProducer;
+use crate::record::validate::InvalidBatch;
+use crate::shard::call::{CallSlot, ReplyTo};
+use crate::partition::leader::ProducerRefusal;
+use crate::storage::file_error::FileError;
+use crate::storage::reader::ReadError;
+
+/// What travels over the mesh.
+#[derive(Debug)]
+pub enum Message {
+    Command(Command),
+    /// The call in this slot has its answer.
+    Wake(CallSlot),
+    /// The shard has stopped; its executor may end.
+    End,
+}
+
+#[derive(Debug)]
+pub enum Command {
+    Append(Vec<AppendItem>, ReplyTo<Vec<AppendReply>>),
+    Read(ReadRequest, ReplyTo<Vec<ReadReply>>),
+    AwaitData(Vec<(TopicPartition, Offset)>, WaitFlag, ReplyTo<()>),
+    ListOffsets(Vec<ListOffsetsItem>, ReplyTo<Vec<ListOffsetsReply>>),
+    EpochEnds(Vec<EpochEndItem>, ReplyTo<Vec<EpochEndReply>>),
+    DeleteRecords(Vec<(TopicPartition, DeleteBefore)>, ReplyTo<Vec<DeleteRecordsReply>>),
+    LogSizes(ReplyTo<Vec<LogSize>>),
+    Producers(Vec<TopicPartition>, ReplyTo<Vec<ProducersReply>>),
+    ApplyMetadata(Arc<MetadataImage>, Arc<MetadataDelta>, ReplyTo<Result<(), String>>),
+    /// Flush and checkpoint everything; nothing is appended afterwards.
+    Stop(ReplyTo<Result<(), String>>),
+}
+
+/// Why a partition's owner refuses.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum PartitionError {
+    #[error("partition {0} is not here")]
+    Unknown(TopicPartition),
+    #[error("leader epoch {given} is older than {current}")]
+    FencedLeaderEpoch { given: LeaderEpoch, current: LeaderEpoch },
+    #[error("leader epoch {given} is newer than {current}")]
+    UnknownLeaderEpoch { given: LeaderEpoch, current: LeaderEpoch },
+    #[error("offset {offset} is not in {start}..{end}")]
+    OffsetOutOfRange { offset: Offset, start: Offset, end: Offset },
+    #[error("{0}")]
+    InvalidBatch(InvalidBatch),
+    #[error("{0}")]
+    Producer(ProducerRefusal),
+    #[error("the disk is full: {0}")]
+    DiskFull(Arc<DiskError>),
+    #[error("the log directory is offline: {0}")]
+    LogDirOffline(Arc<str>),
+    #[error("{0}")]
+    Read(Arc<ReadError>),
+    #[error("the checkpoint was not written: {0}")]
+    Checkpoint(Arc<FileError>),
+    #[error("the broker is stopping")]
+    Stopping,
+}
+
+#[derive(Debug)]
+pub struct AppendItem {
+    pub partition: TopicPartition,
+    /// The `records` field of the produce request, as it came.
+    pub records: Bytes,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AppendDone {
+    pub base_offset: Offset,
+    /// Set where the topic's timestamps are the broker's.
+    pub log_append_time: Option<TimestampMs>,
+    pub log_start: Offset,
+}
+
+pub type AppendReply = Result<AppendDone, PartitionError>;
+
+#[derive(Debug)]
+pub struct ReadRequest {
+    pub items: Vec<ReadItem>,
+    /// Over all items; the first batch found is returned even if it is larger.
+    pub max_bytes: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct ReadItem {
+    pub partition: TopicPartition,
+    pub offset: Offset,
+    pub max_bytes: usize,
+    /// The leader epoch the client believes in, if it says so (KIP-320).
+    pub current_epoch: LeaderEpoch,
+}
+
+#[derive(Debug)]
+pub struct ReadDone {
+    pub high_watermark: Offset,
+    pub log_start: Offset,
+    /// Whole batches, in pieces that are not copied.
+    pub records: SmallVec<[Bytes; 4]>,
+    pub records_bytes: usize,
+}
+
+pub type ReadReply = Result<ReadDone, PartitionError>;
+
+/// Says that a long poll still waits; shared so that a poll that ended is forgotten by those it waited for.
+pub type WaitFlag = std::sync::Weak<()>;
+
+#[derive(Clone, Copy, Debug)]
+pub struct ListOffsetsItem {
+    pub partition: TopicPartition,
+    pub current_epoch: LeaderEpoch,
+    pub at: OffsetAt,
+}
+
+/// Which offset ListOffsets asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OffsetAt {
+    Earliest,
+    Latest,
+    MaxTimestamp,
+    Timestamp(TimestampMs),
+    /// Where nothing is, such as in tiered storage.
+    Nowhere,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct ListedOffset {
+    pub timestamp: TimestampMs,
+    pub offset: Offset,
+    pub leader_epoch: LeaderEpoch,
+}
+
+/// None: no record has such a timestamp.
+pub type ListOffsetsReply = Result<Option<ListedOffset>, PartitionError>;
+
+#[derive(Clone, Copy, Debug)]
+pub struct EpochEndItem {
+    pub partition: TopicPartition,
+    pub current_epoch: LeaderEpoch,
+    pub epoch: LeaderEpoch,
+}
+
+pub type EpochEndReply = Result<(LeaderEpoch, Offset), PartitionError>;
+
+/// Up to where DeleteRecords deletes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeleteBefore {
+    Offset(Offset),
+    HighWatermark,
+}
+
+/// The log start offset afterwards.
+pub type DeleteRecordsReply = Result<Offset, PartitionError>;
+
+#[derive(Clone, Copy, Debug)]
+pub struct LogSize {
+    pub partition: TopicPartition,
+    pub size_bytes: u64,
+}
+
+pub type ProducersReply = Result<Vec<ActiveProducer>, PartitionError>;

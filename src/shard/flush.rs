@@ -1,0 +1,118 @@
+//! The flush task: at the end of each turn it starts the writes of what was appended.
+//!
+//! "Turn": the tasks of a core that were runnable when the first of them appended something. Batches appended within it are written
+//! together.
+
+use std::rc::Rc;
+
+use crate::io::disk::{DiskError, OpenMode};
+use crate::io::executor;
+use crate::partition::leader::Progress;
+use crate::shard::append::AppendToken;
+use crate::shard::command::PartitionError;
+use crate::shard::hosted::HostedPartition;
+use crate::shard::read::DataWaiter;
+use crate::shard::runtime::{Cached, Shard};
+use crate::storage::appender::TailWrite;
+use crate::storage::log::SegmentKey;
+
+impl Shard {
+    /// Runs as long as the shard does.
+    pub(super) async fn flush_turns(self: Rc<Self>) {
+        loop {
+            self.turn().wait().await;
+            for partition in self.take_dirty() {
+                partition.flags.is_dirty.set(false);
+                self.start_writes(&partition);
+            }
+        }
+    }
+
+    fn start_writes(self: &Rc<Self>, partition: &Rc<HostedPartition>) {
+        while let Some(write) = self.next_write(partition) {
+            let (shard, partition) = (self.clone(), partition.clone());
+            executor::spawn_local(async move { shard.write_on(&partition, write).await }).detach();
+        }
+    }
+
+    /// Writes `write` and then what has gathered meanwhile, until nothing is left.
+    async fn write_on(self: &Rc<Self>, partition: &Rc<HostedPartition>, mut write: TailWrite) {
+        loop {
+            let started = self.clock().monotonic();
+            if let Err(error) = self.write(partition, &write).await {
+                self.fail_partition(partition, &error);
+                return;
+            }
+            let now = self.clock().monotonic();
+            self.metrics().record_disk_write(write.chunk.padded_len(), now.since(started).as_nanos() as u64);
+            if partition.unsynced_since.get().is_none() {
+                partition.unsynced_since.set(Some(now));
+                self.note_unsynced(partition);
+            }
+            let progress = partition.leader.borrow_mut().on_written(write.id);
+            self.go_on(partition, progress);
+            self.seal_written(partition);
+            match self.next_write(partition) {
+                Some(next) => write = next,
+                None => return,
+            }
+            // More than one write may have become possible.
+            self.start_writes(partition);
+        }
+    }
+
+    fn next_write(&self, partition: &Rc<HostedPartition>) -> Option<TailWrite> {
+        if self.log_dir().failure().is_some() || partition.flags.is_gone.get() {
+            return None;
+        }
+        let mut leader = partition.leader.borrow_mut();
+        let cached_before = Cached::of(&leader);
+        let write = leader.log_mut().next_write();
+        let cached = Cached::of(&leader).since(cached_before);
+        drop(leader);
+        self.note_cached(partition, cached);
+        write
+    }
+
+    async fn write(&self, partition: &HostedPartition, write: &TailWrite) -> Result<(), DiskError> {
+        let key = SegmentKey { log: partition.log_id(), segment: write.segment };
+        let file = match self.files().opened(key) {
+            Some(file) => file,
+            None => {
+                let path = partition.leader.borrow().log().segment_path(write.segment);
+                self.files().get(key, &path, OpenMode::Existing).await?
+            }
+        };
+        file.write(&write.chunk, write.position).await
+    }
+
+    /// Lets those go on who waited for what has just been reached.
+    pub(super) fn go_on(self: &Rc<Self>, partition: &Rc<HostedPartition>, progress: Progress<AppendToken, DataWaiter>) {
+        for token in progress.acks {
+            self.answer_append(token);
+        }
+        for waiter in progress.waiters {
+            self.tell_waiter(waiter);
+        }
+        if progress.needs_sync {
+            self.request_sync(partition);
+        }
+    }
+
+    /// An I/O error: the directory goes offline, and whoever waits for this partition is refused.
+    pub(super) fn fail_partition(self: &Rc<Self>, partition: &Rc<HostedPartition>, error: &dyn std::fmt::Display) {
+        if partition.flags.is_gone.get() {
+            return;
+        }
+        self.log_dir().fail(error);
+        let why = PartitionError::LogDirOffline(error.to_string().into());
+        let progress = partition.leader.borrow_mut().fail();
+        for token in progress.acks {
+            self.fail_append(token, &why);
+        }
+        for waiter in progress.waiters {
+            self.tell_waiter(waiter);
+        }
+        self.refuse_parked(partition, &why);
+    }
+}

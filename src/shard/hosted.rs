@@ -1,0 +1,101 @@
+//! A partition as its shard holds it: the leader's state and the flags of the tasks that work on it.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::path::PathBuf;
+
+use crate::config::TopicConfig;
+use crate::io::clock::Monotonic;
+use crate::model::{Offset, TopicName, TopicPartition};
+use crate::storage::log::LogId;
+use crate::partition::leader::{CheckedBatch, Leader};
+use crate::shard::append::AppendToken;
+use crate::shard::read::DataWaiter;
+
+/// The leader, with what this product hands back to those who wait.
+pub type HostedLeader = Leader<AppendToken, DataWaiter>;
+
+/// A batch that waits for room in the log. The queue keeps the order in which batches came.
+pub struct ParkedBatch {
+    pub batch: CheckedBatch,
+    pub token: AppendToken,
+}
+
+pub struct HostedPartition {
+    pub partition: TopicPartition,
+    pub topic: TopicName,
+    pub config: Cell<TopicConfig>,
+    pub leader: RefCell<HostedLeader>,
+    pub parked: RefCell<VecDeque<ParkedBatch>>,
+    pub flags: Flags,
+    pub last_append: Cell<Monotonic>,
+    /// When the oldest bytes that no fdatasync covers were written.
+    pub unsynced_since: Cell<Option<Monotonic>>,
+    pub checkpointed: Cell<Checkpointed>,
+    log_id: LogId,
+    directory: PathBuf,
+}
+
+/// The last checkpoint.
+#[derive(Clone, Copy, Debug)]
+pub struct Checkpointed {
+    pub offset: Offset,
+    pub at: Monotonic,
+    /// The log's size then, as far as it counts for how much a recovery would read.
+    pub size_bytes: u64,
+}
+
+impl HostedPartition {
+    pub fn new(
+        partition: TopicPartition,
+        topic: TopicName,
+        config: TopicConfig,
+        leader: HostedLeader,
+        checkpointed: Checkpointed,
+    ) -> Self {
+        Self {
+            partition,
+            topic,
+            config: Cell::new(config),
+            parked: RefCell::default(),
+            flags: Flags::default(),
+            last_append: Cell::new(checkpointed.at),
+            unsynced_since: Cell::new(None),
+            checkpointed: Cell::new(checkpointed),
+            log_id: leader.log().id(),
+            directory: leader.log().directory().to_owned(),
+            leader: RefCell::new(leader),
+        }
+    }
+
+    pub fn log_id(&self) -> LogId {
+        self.log_id
+    }
+
+    pub fn directory(&self) -> PathBuf {
+        self.directory.clone()
+    }
+
+    /// Whether a recovery now would have something to read.
+    pub fn is_behind(&self) -> bool {
+        self.leader.borrow().log().end().offset > self.checkpointed.get().offset
+    }
+}
+
+/// One flag for each task of which a partition has at most one.
+#[derive(Default)]
+pub struct Flags {
+    /// In the list of partitions with something to write.
+    pub is_dirty: Cell<bool>,
+    /// Space or a segment is being prepared.
+    pub is_preparing: Cell<bool>,
+    /// In the group that the next round of fdatasyncs covers.
+    pub wants_sync: Cell<bool>,
+    /// In the list of partitions that were appended to lately.
+    pub is_active: Cell<bool>,
+    pub is_checkpointing: Cell<bool>,
+    /// A file was made in its directory since the directory was last synced.
+    pub has_new_files: Cell<bool>,
+    /// Deleted: tasks that still run on it must not touch its directory.
+    pub is_gone: Cell<bool>,
+}

@@ -1,0 +1,262 @@
+//! What a shard does beside its requests: seals segments, writes checkpoints, deletes what is due, frees memory.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::io::disk::OpenMode;
+use crate::io::{blocking, executor};
+use crate::model::Offset;
+use crate::model::limits::{CHECKPOINTS_PER_TICK_MAX, HOUSEKEEPING_MS, IDLE_AFTER_MS};
+use crate::shard::command::PartitionError;
+use crate::shard::hosted::{Checkpointed, HostedPartition};
+use crate::shard::runtime::Shard;
+use crate::storage::log::{SegmentKey, ToSeal};
+use crate::storage::partition_files;
+use crate::storage::snapshot::Snapshot;
+
+impl Shard {
+    /// Runs as long as the shard does: a tick every `HOUSEKEEPING_MS`.
+    pub(super) async fn keep_house(self: Rc<Self>) {
+        let mut retention_due = self.clock().monotonic();
+        loop {
+            executor::sleep(Duration::from_millis(HOUSEKEEPING_MS)).await;
+            self.sync_what_is_due();
+            self.publish_gauges();
+            self.look_after_active().await;
+            let now = self.clock().monotonic();
+            if now >= retention_due {
+                retention_due = now + Duration::from_millis(self.config().retention_check_interval_ms);
+                self.expire_everywhere();
+            }
+        }
+    }
+
+    // ---- sealing
+
+    pub(super) fn seal_written(self: &Rc<Self>, partition: &Rc<HostedPartition>) {
+        let to_seal = partition.leader.borrow_mut().log_mut().take_to_seal();
+        for segment in to_seal {
+            let (shard, partition) = (self.clone(), partition.clone());
+            executor::spawn_background(async move { shard.seal(&partition, segment).await }).detach();
+        }
+    }
+
+    /// Cuts a full segment to its exact length, stores its indexes, and then a checkpoint that says so.
+    async fn seal(self: &Rc<Self>, partition: &Rc<HostedPartition>, segment: ToSeal) {
+        let cut = async {
+            let file = self.files().get(segment.key, &segment.path, OpenMode::Existing).await?;
+            file.truncate(segment.size.0).await?;
+            file.fdatasync().await
+        };
+        if let Err(error) = cut.await {
+            return self.fail_partition(partition, &error);
+        }
+        // A checkpoint that began before the roll may be writing the same index files.
+        let turn = CheckpointTurn::wait(partition).await;
+        let (directory, index_tail) = (partition.directory(), segment.index_tail);
+        let stored = blocking::run(move || index_tail.write(&directory)).await;
+        drop(turn);
+        if let Err(error) = stored {
+            tracing::warn!(segment = %segment.path.display(), %error, "indexes were not stored; they are made anew when needed");
+        }
+        partition.leader.borrow_mut().log_mut().on_sealed();
+        drop(self.checkpoint(partition).await);
+    }
+
+    // ---- checkpoints
+
+    /// Completes when a checkpoint of everything appended so far is on disk. One at a time for each partition.
+    pub(super) async fn checkpoint(self: &Rc<Self>, partition: &Rc<HostedPartition>) -> Result<(), PartitionError> {
+        let (turn, snapshot) = loop {
+            self.check_usable(partition)?;
+            let turn = CheckpointTurn::wait(partition).await;
+            let leader = partition.leader.borrow();
+            if leader.log().is_sealed_up() {
+                let before = partition.checkpointed.get().offset;
+                break (turn, Snapshot::take(partition.partition, leader.log(), leader.producers(), before));
+            }
+            drop(leader);
+            drop(turn);
+            executor::sleep(Duration::from_millis(1)).await;
+        };
+        while partition.leader.borrow().log().synced().offset < snapshot.offset() {
+            self.check_usable(partition)?;
+            self.request_sync(partition);
+            executor::sleep(Duration::from_millis(1)).await;
+        }
+        self.check_usable(partition)?;
+        let size_bytes = partition.leader.borrow().log().size_bytes();
+        let checkpointed = Checkpointed { offset: snapshot.offset(), at: self.clock().monotonic(), size_bytes };
+        let (segment, saved) = snapshot.saves();
+        let directory = partition.directory();
+        let written = blocking::run(move || snapshot.write(&directory)).await;
+        drop(turn);
+        match written {
+            Ok(()) => {
+                partition.leader.borrow_mut().log_mut().on_indexes_saved(segment, saved);
+                partition.checkpointed.set(checkpointed);
+                Ok(())
+            }
+            Err(_) if partition.flags.is_gone.get() => Err(PartitionError::Unknown(partition.partition)),
+            Err(error) => {
+                if !error.is_disk_full() {
+                    self.log_dir().fail(&error);
+                }
+                Err(PartitionError::Checkpoint(Arc::new(error)))
+            }
+        }
+    }
+
+    fn check_usable(&self, partition: &HostedPartition) -> Result<(), PartitionError> {
+        if partition.flags.is_gone.get() {
+            return Err(PartitionError::Unknown(partition.partition));
+        }
+        match self.log_dir().failure() {
+            Some(why) => Err(PartitionError::LogDirOffline(why)),
+            None => Ok(()),
+        }
+    }
+
+    /// Looks at the partitions appended to lately: checkpoints those whose last one is old, puts to rest those that went idle.
+    async fn look_after_active(self: &Rc<Self>) {
+        let now = self.clock().monotonic();
+        let mut checkpoints_left = CHECKPOINTS_PER_TICK_MAX;
+        for partition in self.active_partitions() {
+            let is_idle = now.since(partition.last_append.get()) >= Duration::from_millis(IDLE_AFTER_MS);
+            let is_behind = partition.is_behind();
+            if is_behind && checkpoints_left > 0 && !partition.flags.is_checkpointing.get() {
+                if is_idle || self.is_checkpoint_due(&partition) {
+                    checkpoints_left -= 1;
+                    let (shard, partition) = (self.clone(), partition.clone());
+                    executor::spawn_background(async move { drop(shard.checkpoint(&partition).await) }).detach();
+                }
+            } else if is_idle && !is_behind {
+                self.put_to_rest(&partition).await;
+            }
+        }
+    }
+
+    /// Frees what an idle partition holds: prepared space, chunks, open files.
+    async fn put_to_rest(&self, partition: &Rc<HostedPartition>) {
+        if partition.flags.is_preparing.get() || partition.flags.is_gone.get() {
+            return;
+        }
+        let to_cut = {
+            let mut leader = partition.leader.borrow_mut();
+            let log = leader.log_mut();
+            if !log.is_all_written() || !log.is_sealed_up() {
+                return;
+            }
+            let end = log.active().size();
+            let (key, path) = (log.active_key(), log.active().path().to_owned());
+            let gives_back = log.space().give_back(end);
+            let cached_bytes = log.tail().bytes();
+            log.release_memory();
+            self.note_uncached(cached_bytes);
+            gives_back.then_some((key, path, end))
+        };
+        self.set_inactive(partition);
+        if let Some((key, path, end)) = to_cut {
+            partition.flags.is_preparing.set(true);
+            let cut = async { self.files().get(key, &path, OpenMode::Existing).await?.truncate(end.0).await };
+            if let Err(error) = cut.await {
+                tracing::warn!(%error, "unused space was not given back");
+            }
+            partition.leader.borrow_mut().log_mut().space().on_step();
+            partition.flags.is_preparing.set(false);
+        }
+        if partition.parked.borrow().is_empty() {
+            self.files().close_log(partition.log_id());
+        }
+    }
+
+    // ---- deleting
+
+    fn expire_everywhere(self: &Rc<Self>) {
+        let now = self.clock().monotonic();
+        let expiration_ns = self.config().producer_id_expiration_ms.saturating_mul(1_000_000);
+        for partition in self.partitions() {
+            partition.leader.borrow_mut().producers_mut().expire(now.as_ns(), expiration_ns);
+            self.delete_due_segments(&partition);
+        }
+    }
+
+    /// Takes the segments that are due by retention out of the log and deletes their files in the background.
+    pub(super) fn delete_due_segments(self: &Rc<Self>, partition: &Rc<HostedPartition>) {
+        let config = partition.config.get();
+        let dropped = {
+            let mut leader = partition.leader.borrow_mut();
+            let below = leader.high_watermark();
+            let (bytes, ms) = match config.cleanup_policy.delete {
+                true => (config.retention_bytes, config.retention_ms),
+                false => (None, None),
+            };
+            let log = leader.log_mut();
+            let count = log.due_segments(bytes, ms, below, self.clock().now());
+            log.drop_front(count)
+        };
+        if dropped.is_empty() {
+            return;
+        }
+        let bases: Vec<Offset> = dropped.iter().map(|segment| segment.base_offset()).collect();
+        let log = partition.log_id();
+        let (shard, partition) = (self.clone(), partition.clone());
+        executor::spawn_background(async move {
+            // The checkpoint first: a start offset that points at a deleted file would be a lie.
+            if shard.checkpoint(&partition).await.is_err() {
+                return;
+            }
+            for segment in &bases {
+                shard.files().close(SegmentKey { log, segment: *segment });
+            }
+            tracing::info!(topic = %partition.topic, partition = %partition.partition.partition, segments = bases.len(), "deleted by retention");
+            let directory = partition.directory();
+            let deleted = blocking::run(move || {
+                bases.iter().try_for_each(|segment| partition_files::remove_segment(&directory, *segment))
+            });
+            if let Err(error) = deleted.await {
+                tracing::warn!(%error, "old segments were not deleted; the next start tries again");
+            }
+        })
+        .detach();
+    }
+
+    // ---- the end
+
+    /// Completes when every partition's appended batches are on disk, synced and checkpointed.
+    pub(super) async fn stop(self: &Rc<Self>) -> Result<(), String> {
+        self.set_stopping();
+        let mut first_failure = Ok(());
+        for partition in self.partitions() {
+            self.refuse_parked(&partition, &PartitionError::Stopping);
+            if partition.is_behind() && let Err(error) = self.checkpoint(&partition).await {
+                first_failure = first_failure.and(Err(format!("{}: {error}", partition.topic)));
+                continue;
+            }
+            if partition.flags.is_active.get() {
+                partition.last_append.set(crate::io::clock::Monotonic::ZERO);
+                self.put_to_rest(&partition).await;
+            }
+        }
+        first_failure
+    }
+}
+
+/// The right to write a partition's checkpoint and index files; dropped when done.
+struct CheckpointTurn(Rc<HostedPartition>);
+
+impl CheckpointTurn {
+    async fn wait(partition: &Rc<HostedPartition>) -> Self {
+        while partition.flags.is_checkpointing.replace(true) {
+            executor::sleep(Duration::from_millis(1)).await;
+        }
+        Self(partition.clone())
+    }
+}
+
+impl Drop for CheckpointTurn {
+    fn drop(&mut self) {
+        self.0.flags.is_checkpointing.set(false);
+    }
+}

@@ -1,0 +1,144 @@
+//! Questions about a partition's log: offsets by time, ends of epochs, sizes, producers; and DeleteRecords.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use crate::io::executor;
+use crate::model::{LeaderEpoch, Offset, TimestampMs, TopicPartition};
+use crate::shard::call::ReplyTo;
+use crate::shard::command::{
+    DeleteBefore, DeleteRecordsReply, EpochEndItem, EpochEndReply, ListOffsetsItem, ListOffsetsReply, ListedOffset,
+    LogSize, OffsetAt, PartitionError, ProducersReply,
+};
+use crate::shard::read::check_epoch;
+use crate::shard::runtime::Shard;
+use crate::storage::reader::find_by_time;
+
+impl Shard {
+    pub(super) fn list_offsets(self: &Rc<Self>, items: Vec<ListOffsetsItem>, reply: ReplyTo<Vec<ListOffsetsReply>>) {
+        let shard = self.clone();
+        executor::spawn_local(async move {
+            let mut replies = Vec::with_capacity(items.len());
+            for item in items {
+                replies.push(shard.list_offset(item).await);
+            }
+            shard.router().answer(reply, replies);
+        })
+        .detach();
+    }
+
+    async fn list_offset(&self, item: ListOffsetsItem) -> ListOffsetsReply {
+        let partition = self.partition(item.partition).ok_or(PartitionError::Unknown(item.partition))?;
+        let (views, timestamp, from, below) = {
+            let leader = partition.leader.borrow();
+            check_epoch(leader.epoch(), item.current_epoch)?;
+            let log = leader.log();
+            let at_offset = |offset| {
+                let leader_epoch = log.epochs().epoch_of(offset).unwrap_or(leader.epoch());
+                Ok(Some(ListedOffset { timestamp: TimestampMs::NONE, offset, leader_epoch }))
+            };
+            match item.at {
+                OffsetAt::Earliest => return at_offset(log.start()),
+                OffsetAt::Nowhere => return Ok(None),
+                OffsetAt::Latest => return at_offset(leader.high_watermark()),
+                OffsetAt::Timestamp(timestamp) => {
+                    (log.plan_time_lookup(timestamp), timestamp, log.start(), leader.high_watermark())
+                }
+                OffsetAt::MaxTimestamp => {
+                    let timestamp = log.max_timestamp();
+                    if timestamp == TimestampMs::NONE {
+                        return Ok(None);
+                    }
+                    (log.plan_time_lookup(timestamp), timestamp, log.start(), leader.high_watermark())
+                }
+            }
+        };
+        let found = find_by_time(views, timestamp, from, below, self.read_ahead()).await;
+        let found = found.map_err(|error| {
+            tracing::error!(topic = %partition.topic, partition = %partition.partition.partition, %error, "lookup by time failed");
+            PartitionError::Read(Arc::new(error))
+        })?;
+        let leader = partition.leader.borrow();
+        Ok(found.map(|found| ListedOffset {
+            timestamp: found.timestamp,
+            offset: found.offset,
+            leader_epoch: leader.log().epochs().epoch_of(found.offset).unwrap_or(leader.epoch()),
+        }))
+    }
+
+    pub(super) fn epoch_ends(&self, items: &[EpochEndItem]) -> Vec<EpochEndReply> {
+        items.iter().map(|item| self.epoch_end(item)).collect()
+    }
+
+    fn epoch_end(&self, item: &EpochEndItem) -> EpochEndReply {
+        let partition = self.partition(item.partition).ok_or(PartitionError::Unknown(item.partition))?;
+        let leader = partition.leader.borrow();
+        check_epoch(leader.epoch(), item.current_epoch)?;
+        if item.epoch > leader.epoch() {
+            return Ok((LeaderEpoch::UNKNOWN, Offset::UNKNOWN));
+        }
+        // The epoch that leads now reaches to the log's end even before its first record.
+        if item.epoch == leader.epoch() {
+            return Ok((item.epoch, leader.log().end().offset));
+        }
+        let end = leader.log().epochs().end_offset_for(item.epoch, leader.log().end().offset);
+        Ok((end.epoch, end.end_offset))
+    }
+
+    pub(super) fn log_sizes(&self) -> Vec<LogSize> {
+        let sizes = self.partitions().into_iter().map(|partition| LogSize {
+            partition: partition.partition,
+            size_bytes: partition.leader.borrow().log().size_bytes(),
+        });
+        sizes.collect()
+    }
+
+    pub(super) fn active_producers(&self, partitions: &[TopicPartition]) -> Vec<ProducersReply> {
+        let producers = partitions.iter().map(|id| {
+            let partition = self.partition(*id).ok_or(PartitionError::Unknown(*id))?;
+            Ok(partition.leader.borrow().producers().active_producers())
+        });
+        producers.collect()
+    }
+
+    pub(super) fn delete_records(
+        self: &Rc<Self>,
+        items: Vec<(TopicPartition, DeleteBefore)>,
+        reply: ReplyTo<Vec<DeleteRecordsReply>>,
+    ) {
+        let shard = self.clone();
+        executor::spawn_local(async move {
+            let mut replies = Vec::with_capacity(items.len());
+            for (partition, before) in items {
+                replies.push(shard.delete_before(partition, before).await);
+            }
+            shard.router().answer(reply, replies);
+        })
+        .detach();
+    }
+
+    /// Completes when the new log start offset would survive a crash.
+    async fn delete_before(self: &Rc<Self>, id: TopicPartition, before: DeleteBefore) -> DeleteRecordsReply {
+        let partition = self.partition(id).ok_or(PartitionError::Unknown(id))?;
+        if let Some(why) = self.log_dir().failure() {
+            return Err(PartitionError::LogDirOffline(why));
+        }
+        let start = {
+            let mut leader = partition.leader.borrow_mut();
+            let end = leader.high_watermark();
+            let start = leader.log().start();
+            let offset = match before {
+                DeleteBefore::Offset(offset) => offset,
+                DeleteBefore::HighWatermark => end,
+            };
+            if offset < Offset::ZERO || offset > end {
+                return Err(PartitionError::OffsetOutOfRange { offset, start, end });
+            }
+            leader.log_mut().raise_start(offset);
+            leader.log().start()
+        };
+        self.checkpoint(&partition).await?;
+        self.delete_due_segments(&partition);
+        Ok(start)
+    }
+}

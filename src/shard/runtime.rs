@@ -1,0 +1,327 @@
+//! The shard itself: its partitions, and the table of what it can be asked.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustc_hash::FxHashMap;
+
+use crate::config::BrokerConfig;
+use crate::io::chunk::ChunkPool;
+use crate::io::clock::Clock;
+use crate::io::event::Signal;
+use crate::io::executor;
+use crate::metadata::MetadataImage;
+use crate::metrics::{Gauge, ShardMetrics};
+use crate::model::limits::{CHECKPOINT_AFTER_BYTES, CHECKPOINT_AFTER_MS, READ_BLOCKS_BYTES_MAX_PER_SHARD};
+use crate::model::TopicPartition;
+use crate::shard::call::{Call, ReplyTo};
+use crate::shard::command::{Command, Message};
+use crate::shard::hosted::{Checkpointed, HostedLeader, HostedPartition};
+use crate::shard::log_dir::LogDir;
+use crate::shard::router::Router;
+use crate::shard::sync::SyncGroup;
+use crate::storage::log::LogId;
+use crate::storage::open_files::OpenFiles;
+use crate::storage::read_ahead::ReadAhead;
+
+/// What a shard is made of besides its partitions.
+pub struct ShardParts {
+    pub router: Router,
+    pub clock: Clock,
+    pub metrics: ShardMetrics,
+    pub log_dir: LogDir,
+    pub config: Arc<BrokerConfig>,
+    /// Memory for the tails of this shard's logs.
+    pub tail_cache_bytes: usize,
+    /// Segment files that this shard may have open.
+    pub open_files_max: usize,
+}
+
+pub struct Shard {
+    router: Router,
+    clock: Clock,
+    metrics: ShardMetrics,
+    log_dir: LogDir,
+    config: RefCell<Arc<BrokerConfig>>,
+    image: RefCell<Arc<MetadataImage>>,
+    partitions: RefCell<FxHashMap<TopicPartition, Rc<HostedPartition>>>,
+    next_log_id: Cell<u64>,
+    pool: ChunkPool,
+    files: OpenFiles,
+    ahead: ReadAhead,
+    syncs: SyncGroup,
+    turn: Signal,
+    dirty: RefCell<Vec<Rc<HostedPartition>>>,
+    active: RefCell<Vec<Rc<HostedPartition>>>,
+    cache: RefCell<CacheOrder>,
+    is_stopping: Cell<bool>,
+    is_ended: Cell<bool>,
+}
+
+/// The cached chunks of all logs of the shard, oldest first, so that the oldest goes when the budget is used up.
+struct CacheOrder {
+    budget_bytes: usize,
+    held_bytes: usize,
+    order: VecDeque<Weak<HostedPartition>>,
+}
+
+impl Shard {
+    pub fn new(parts: ShardParts, image: Arc<MetadataImage>) -> Rc<Self> {
+        let files = OpenFiles::new(parts.open_files_max);
+        Rc::new(Self {
+            router: parts.router,
+            clock: parts.clock,
+            metrics: parts.metrics,
+            log_dir: parts.log_dir,
+            config: RefCell::new(parts.config),
+            image: RefCell::new(image),
+            partitions: RefCell::default(),
+            next_log_id: Cell::new(0),
+            pool: ChunkPool::new(parts.tail_cache_bytes),
+            ahead: ReadAhead::new(READ_BLOCKS_BYTES_MAX_PER_SHARD, files.clone()),
+            files,
+            syncs: SyncGroup::default(),
+            turn: Signal::new(),
+            dirty: RefCell::default(),
+            active: RefCell::default(),
+            cache: RefCell::new(CacheOrder {
+                budget_bytes: parts.tail_cache_bytes,
+                held_bytes: 0,
+                order: VecDeque::new(),
+            }),
+            is_stopping: Cell::new(false),
+            is_ended: Cell::new(false),
+        })
+    }
+
+    /// Starts the tasks that run as long as the shard does.
+    pub fn start(self: &Rc<Self>) {
+        executor::spawn_local(self.clone().flush_turns()).detach();
+        executor::spawn_local(self.clone().keep_house()).detach();
+    }
+
+    /// Asks the core that owns the partition; at once if it is this one.
+    pub fn call<T>(self: &Rc<Self>, owner: crate::model::ShardId, command: impl FnOnce(ReplyTo<T>) -> Command) -> Call<T> {
+        let (reply, call) = self.router.open_call();
+        let command = command(reply);
+        if owner == self.router.me() {
+            self.execute(command);
+        } else {
+            self.router.send(owner, Message::Command(command));
+        }
+        call
+    }
+
+    /// Takes what another core sent.
+    pub fn receive(self: &Rc<Self>, message: Message) {
+        match message {
+            Message::Command(command) => self.execute(command),
+            Message::Wake(slot) => self.router.wake(slot),
+            Message::End => self.is_ended.set(true),
+        }
+    }
+
+    fn execute(self: &Rc<Self>, command: Command) {
+        match command {
+            Command::Append(items, reply) => self.append(items, reply),
+            Command::Read(request, reply) => self.read(request, reply),
+            Command::AwaitData(items, flag, reply) => self.await_data(items, flag, reply),
+            Command::ListOffsets(items, reply) => self.list_offsets(items, reply),
+            Command::EpochEnds(items, reply) => self.answer(reply, self.epoch_ends(&items)),
+            Command::DeleteRecords(items, reply) => self.delete_records(items, reply),
+            Command::LogSizes(reply) => self.answer(reply, self.log_sizes()),
+            Command::Producers(partitions, reply) => self.answer(reply, self.active_producers(&partitions)),
+            Command::ApplyMetadata(image, delta, reply) => self.apply_metadata(image, delta, reply),
+            Command::Stop(reply) => {
+                let shard = self.clone();
+                executor::spawn_local(async move {
+                    let stopped = shard.stop().await;
+                    shard.answer(reply, stopped);
+                })
+                .detach();
+            }
+        }
+    }
+
+    pub(super) fn answer<T>(&self, reply: ReplyTo<T>, value: T) {
+        self.router.answer(reply, value);
+    }
+
+    pub fn router(&self) -> &Router {
+        &self.router
+    }
+
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    pub fn metrics(&self) -> &ShardMetrics {
+        &self.metrics
+    }
+
+    pub fn log_dir(&self) -> &LogDir {
+        &self.log_dir
+    }
+
+    pub fn config(&self) -> Arc<BrokerConfig> {
+        self.config.borrow().clone()
+    }
+
+    pub fn image(&self) -> Arc<MetadataImage> {
+        self.image.borrow().clone()
+    }
+
+    pub(super) fn set_image(&self, image: Arc<MetadataImage>, config: Arc<BrokerConfig>) {
+        *self.image.borrow_mut() = image;
+        *self.config.borrow_mut() = config;
+    }
+
+    pub(super) fn files(&self) -> &OpenFiles {
+        &self.files
+    }
+
+    pub(super) fn read_ahead(&self) -> &ReadAhead {
+        &self.ahead
+    }
+
+    pub(super) fn pool(&self) -> &ChunkPool {
+        &self.pool
+    }
+
+    pub(super) fn syncs(&self) -> &SyncGroup {
+        &self.syncs
+    }
+
+    pub fn is_stopping(&self) -> bool {
+        self.is_stopping.get()
+    }
+
+    /// Whether the executor may end.
+    pub fn is_ended(&self) -> bool {
+        self.is_ended.get()
+    }
+
+    pub(super) fn set_stopping(&self) {
+        self.is_stopping.set(true);
+    }
+
+    // ---- partitions
+
+    pub(super) fn partition(&self, id: TopicPartition) -> Option<Rc<HostedPartition>> {
+        self.partitions.borrow().get(&id).cloned()
+    }
+
+    pub(super) fn partitions(&self) -> Vec<Rc<HostedPartition>> {
+        self.partitions.borrow().values().cloned().collect()
+    }
+
+    pub(super) fn next_log_id(&self) -> LogId {
+        let id = self.next_log_id.get();
+        self.next_log_id.set(id + 1);
+        LogId(id)
+    }
+
+    pub(super) fn host(&self, partition: Rc<HostedPartition>) {
+        let before = self.partitions.borrow_mut().insert(partition.partition, partition);
+        assert!(before.is_none(), "a partition is hosted once");
+    }
+
+    pub(super) fn unhost(&self, id: TopicPartition) -> Option<Rc<HostedPartition>> {
+        self.partitions.borrow_mut().remove(&id)
+    }
+
+    // ---- turns
+
+    /// Raised when something waits for the end of the turn; see `flush`.
+    pub(super) fn turn(&self) -> &Signal {
+        &self.turn
+    }
+
+    pub(super) fn mark_dirty(&self, partition: &Rc<HostedPartition>) {
+        self.mark_active(partition);
+        if !partition.flags.is_dirty.replace(true) {
+            self.dirty.borrow_mut().push(partition.clone());
+            self.turn.raise();
+        }
+    }
+
+    /// Has the partition looked after until it is idle.
+    pub(super) fn mark_active(&self, partition: &Rc<HostedPartition>) {
+        if !partition.flags.is_active.replace(true) {
+            self.active.borrow_mut().push(partition.clone());
+        }
+    }
+
+    pub(super) fn take_dirty(&self) -> Vec<Rc<HostedPartition>> {
+        std::mem::take(&mut *self.dirty.borrow_mut())
+    }
+
+    pub(super) fn active_partitions(&self) -> Vec<Rc<HostedPartition>> {
+        self.active.borrow().clone()
+    }
+
+    pub(super) fn set_inactive(&self, partition: &Rc<HostedPartition>) {
+        partition.flags.is_active.set(false);
+        self.active.borrow_mut().retain(|it| !Rc::ptr_eq(it, partition));
+    }
+
+    pub(super) fn is_checkpoint_due(&self, partition: &HostedPartition) -> bool {
+        let Checkpointed { at, size_bytes, .. } = partition.checkpointed.get();
+        let appended_bytes = partition.leader.borrow().log().size_bytes().saturating_sub(size_bytes);
+        appended_bytes >= CHECKPOINT_AFTER_BYTES
+            || self.clock.monotonic().since(at) >= Duration::from_millis(CHECKPOINT_AFTER_MS)
+    }
+
+    // ---- memory
+
+    /// `count` more chunks of `partition` are cached; frees the oldest ones of the shard if that is too much.
+    pub(super) fn note_cached(&self, partition: &Rc<HostedPartition>, chunks: Cached) {
+        if chunks.count == 0 {
+            return;
+        }
+        let mut cache = self.cache.borrow_mut();
+        cache.held_bytes += chunks.bytes;
+        for _ in 0..chunks.count {
+            cache.order.push_back(Rc::downgrade(partition));
+        }
+        while cache.held_bytes > cache.budget_bytes
+            && let Some(oldest) = cache.order.pop_front()
+        {
+            if let Some(oldest) = oldest.upgrade() {
+                cache.held_bytes -= oldest.leader.borrow_mut().log_mut().drop_oldest_cached();
+            }
+        }
+    }
+
+    /// A log let go of its cache by itself.
+    pub(super) fn note_uncached(&self, bytes: usize) {
+        self.cache.borrow_mut().held_bytes -= bytes;
+    }
+
+    pub(super) fn publish_gauges(&self) {
+        self.metrics.set_gauge(Gauge::TailCacheBytes, self.cache.borrow().held_bytes as u64);
+        self.metrics.set_gauge(Gauge::FilesOpen, self.files.len() as u64);
+        self.metrics.set_gauge(Gauge::Partitions, self.partitions.borrow().len() as u64);
+    }
+}
+
+/// What a log has cached, or what one step has added to it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cached {
+    count: usize,
+    bytes: usize,
+}
+
+impl Cached {
+    pub fn of(leader: &HostedLeader) -> Self {
+        let tail = leader.log().tail();
+        Self { count: tail.chunk_count(), bytes: tail.bytes() }
+    }
+
+    pub fn since(self, before: Self) -> Self {
+        Self { count: self.count - before.count, bytes: self.bytes - before.bytes }
+    }
+}

@@ -1,0 +1,119 @@
+//! Group commit: one round of fdatasyncs covers every partition that asked before it began.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::Duration;
+
+use futures_lite::StreamExt;
+use futures_lite::stream;
+
+use crate::io::disk::{DiskError, OpenMode};
+use crate::io::{blocking, dir, executor};
+use crate::model::limits::FDATASYNCS_IN_FLIGHT_PER_SHARD_MAX;
+use crate::shard::hosted::HostedPartition;
+use crate::shard::runtime::Shard;
+use crate::storage::log::SegmentKey;
+
+/// What ended a sync; either way nobody knows what is on disk.
+#[derive(Debug, thiserror::Error)]
+enum SyncError {
+    #[error(transparent)]
+    File(#[from] DiskError),
+    #[error(transparent)]
+    Directory(#[from] dir::DirError),
+}
+
+#[derive(Default)]
+pub struct SyncGroup {
+    waiting: RefCell<Vec<Rc<HostedPartition>>>,
+    /// Partitions with written bytes that no fdatasync covers yet.
+    unsynced: RefCell<Vec<Rc<HostedPartition>>>,
+    is_running: Cell<bool>,
+}
+
+impl Shard {
+    /// Puts the partition into the next round.
+    pub(super) fn request_sync(self: &Rc<Self>, partition: &Rc<HostedPartition>) {
+        if !partition.flags.wants_sync.replace(true) {
+            self.syncs().waiting.borrow_mut().push(partition.clone());
+        }
+        if !self.syncs().is_running.replace(true) {
+            let shard = self.clone();
+            executor::spawn_local(async move {
+                shard.run_rounds().await;
+                shard.syncs().is_running.set(false);
+            })
+            .detach();
+        }
+    }
+
+    pub(super) fn note_unsynced(&self, partition: &Rc<HostedPartition>) {
+        self.syncs().unsynced.borrow_mut().push(partition.clone());
+    }
+
+    /// Asks for a sync of every partition whose oldest unsynced bytes are as old as its `flush.ms`.
+    pub(super) fn sync_what_is_due(self: &Rc<Self>) {
+        let now = self.clock().monotonic();
+        let due = |partition: &Rc<HostedPartition>| {
+            let flush_ms = partition.config.get().flush_ms;
+            partition.unsynced_since.get().is_some_and(|since| now.since(since) >= Duration::from_millis(flush_ms))
+        };
+        let due: Vec<_> = self.syncs().unsynced.borrow().iter().filter(|it| due(it)).cloned().collect();
+        for partition in &due {
+            self.request_sync(partition);
+        }
+    }
+
+    async fn run_rounds(self: &Rc<Self>) {
+        loop {
+            let round = std::mem::take(&mut *self.syncs().waiting.borrow_mut());
+            if round.is_empty() {
+                return;
+            }
+            let mut tasks: Vec<_> = Vec::new();
+            for partition in round {
+                partition.flags.wants_sync.set(false);
+                let shard = self.clone();
+                tasks.push(executor::spawn_local(async move { shard.sync(&partition).await }));
+                if tasks.len() >= FDATASYNCS_IN_FLIGHT_PER_SHARD_MAX {
+                    stream::iter(tasks.drain(..)).then(|task| task).count().await;
+                }
+            }
+            stream::iter(tasks).then(|task| task).count().await;
+        }
+    }
+
+    /// Completes when everything that was written when it began survives a power cut, and those who waited for that were told.
+    pub(super) async fn sync(self: &Rc<Self>, partition: &Rc<HostedPartition>) {
+        partition.unsynced_since.set(None);
+        self.syncs().unsynced.borrow_mut().retain(|it| !Rc::ptr_eq(it, partition));
+        let (mark, files) = partition.leader.borrow().log().unsynced();
+        if files.is_empty() || self.log_dir().failure().is_some() || partition.flags.is_gone.get() {
+            return;
+        }
+        let started = self.clock().monotonic();
+        match self.sync_files(partition, &files).await {
+            Ok(()) => {
+                self.metrics().record_fdatasync(self.clock().monotonic().since(started).as_nanos() as u64);
+                let progress = partition.leader.borrow_mut().on_synced(mark);
+                self.go_on(partition, progress);
+            }
+            Err(error) => self.fail_partition(partition, &error),
+        }
+    }
+
+    async fn sync_files(
+        &self,
+        partition: &HostedPartition,
+        files: &[(SegmentKey, std::path::PathBuf)],
+    ) -> Result<(), SyncError> {
+        if partition.flags.has_new_files.replace(false) {
+            let path = partition.directory();
+            blocking::run(move || dir::sync_dir(&path)).await?;
+        }
+        for (key, path) in files {
+            self.files().get(*key, path, OpenMode::Existing).await?.fdatasync().await?;
+        }
+        Ok(())
+    }
+}

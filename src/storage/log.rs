@@ -1,0 +1,529 @@
+//! One partition's log: puts its parts together and holds the rules between them. Nothing here awaits.
+//!
+//! Rules, in one place:
+//! - offsets are assigned here and nowhere else, one batch after the other without a gap;
+//! - `log start <= synced <= written <= end`, and none of the four goes back (a follower's truncation will be the one exception);
+//! - a batch is appended only into space that is prepared, so a full disk refuses it before it has an offset;
+//! - bytes above `written` are never given to a reader;
+//! - a segment is sealed once every write to it has completed.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use crate::io::chunk::ChunkPool;
+use crate::model::limits::RECORD_BATCH_HEADER_BYTES;
+use crate::model::{FilePosition, LeaderEpoch, Offset, TimestampMs};
+use crate::record::header::RecordBatchHeader;
+use crate::record::validate::ValidBatch;
+use crate::storage::active_segment::{ActiveSegment, RollRules};
+use crate::storage::appender::{Appender, LogMark, TailWrite, WriteId};
+use crate::storage::batch_selection::{Selection, Wanted, select};
+use crate::storage::byte_run::ByteRun;
+use crate::storage::index_builder::{IndexBuilder, IndexLengths};
+use crate::storage::index_files::IndexTail;
+use crate::storage::leader_epochs::LeaderEpochs;
+use crate::storage::recovery::{ActiveSegmentInfo, SealedSegmentInfo};
+use crate::storage::segment_indexes::{SegmentIndexes, floor_by_time};
+use crate::storage::segment_name::{SegmentFileKind, SegmentFileName};
+use crate::storage::sealed_segment::SealedSegment;
+use crate::storage::space::PreparedSpace;
+use crate::storage::tail_cache::TailCache;
+
+/// Names a log within its process, so that files and cached blocks of a log made anew are never taken for the old one's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LogId(pub u64);
+
+/// A segment file of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SegmentKey {
+    pub log: LogId,
+    pub segment: Offset,
+}
+
+/// What of the topic's settings a log needs to know.
+#[derive(Clone, Copy, Debug)]
+pub struct LogSettings {
+    pub roll: RollRules,
+    pub index_interval_bytes: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Appended {
+    pub base_offset: Offset,
+    pub last_offset: Offset,
+}
+
+/// Whether a batch may be appended now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    Now,
+    /// Not before the active segment has more prepared space.
+    AfterSpace,
+    /// Not before the next segment is there.
+    AfterRoll,
+}
+
+/// Where the bytes for a reader are.
+pub enum ReadPlan {
+    /// In memory, whole batches.
+    Memory(ByteRun),
+    /// On disk: `reader` fetches them.
+    Disk(SegmentRead),
+    Nothing,
+    Corrupt { segment: Offset, position: FilePosition },
+}
+
+/// A read of one segment file.
+pub struct SegmentRead {
+    pub key: SegmentKey,
+    pub path: PathBuf,
+    pub floor: Floor,
+    pub readable_end: FilePosition,
+    pub wanted: Wanted,
+}
+
+/// The batch boundary at or before the wanted offset.
+pub enum Floor {
+    At(FilePosition),
+    /// To be looked up in the segment's index, which may have to be read first.
+    InIndexOf(Rc<SealedSegment>),
+}
+
+/// A segment as a lookup by time sees it.
+pub struct SegmentView {
+    pub key: SegmentKey,
+    pub path: PathBuf,
+    pub floor: Floor,
+    pub readable_end: FilePosition,
+}
+
+/// A segment whose last write has completed: to be cut to its length, its indexes to be stored.
+pub struct ToSeal {
+    pub key: SegmentKey,
+    pub path: PathBuf,
+    pub size: FilePosition,
+    /// What of its indexes is not yet in their files.
+    pub index_tail: IndexTail,
+}
+
+/// What recovery found that a log is made of.
+pub struct FoundLog {
+    pub start: Offset,
+    pub end: Offset,
+    pub sealed: Vec<SealedSegmentInfo>,
+    pub active: ActiveSegmentInfo,
+    pub epochs: LeaderEpochs,
+    /// The bytes from the start of the last page up to the log's end.
+    pub tail_page: Box<[u8]>,
+}
+
+pub struct Log {
+    id: LogId,
+    directory: PathBuf,
+    settings: LogSettings,
+    start: Offset,
+    sealed: VecDeque<Rc<SealedSegment>>,
+    /// Rolled away from, with writes not yet complete; oldest first.
+    sealing: VecDeque<ToSeal>,
+    /// Handed out to be sealed and not yet done.
+    being_sealed_count: usize,
+    active: ActiveSegment,
+    appender: Appender,
+    tail: TailCache,
+    epochs: LeaderEpochs,
+    synced: LogMark,
+}
+
+impl Log {
+    /// Takes over what recovery found.
+    pub fn open(id: LogId, directory: PathBuf, settings: LogSettings, pool: ChunkPool, found: FoundLog) -> Self {
+        let sealed = found.sealed.into_iter().map(|segment| {
+            Rc::new(SealedSegment::new(
+                &directory,
+                segment.base_offset,
+                segment.end_offset,
+                FilePosition(segment.size_bytes),
+                segment.latest.map_or(TimestampMs::NONE, |latest| latest.timestamp),
+                settings.index_interval_bytes,
+                None,
+            ))
+        });
+        let sealed = sealed.collect();
+        let active = found.active;
+        let size = FilePosition(active.size_bytes);
+        let end = LogMark { segment: active.base_offset, position: size, offset: found.end };
+        let space = PreparedSpace::new(settings.roll.segment_bytes, size);
+        Self {
+            id,
+            settings,
+            start: found.start,
+            sealed,
+            sealing: VecDeque::new(),
+            being_sealed_count: 0,
+            active: ActiveSegment::new(&directory, active.base_offset, size, active.indexes, active.saved, space),
+            appender: Appender::new(pool, end, found.tail_page),
+            tail: TailCache::default(),
+            epochs: found.epochs,
+            synced: end,
+            directory,
+        }
+    }
+
+    pub fn id(&self) -> LogId {
+        self.id
+    }
+
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    pub fn set_settings(&mut self, settings: LogSettings) {
+        self.settings = settings;
+    }
+
+    /// The first offset that a reader may ask for.
+    pub fn start(&self) -> Offset {
+        self.start
+    }
+
+    /// The log end offset: the next one to be assigned.
+    pub fn end(&self) -> LogMark {
+        self.appender.end()
+    }
+
+    pub fn written(&self) -> LogMark {
+        self.appender.written()
+    }
+
+    /// The end of what an fdatasync has covered.
+    pub fn synced(&self) -> LogMark {
+        self.synced
+    }
+
+    pub fn epochs(&self) -> &LeaderEpochs {
+        &self.epochs
+    }
+
+    pub fn active(&self) -> &ActiveSegment {
+        &self.active
+    }
+
+    pub fn active_key(&self) -> SegmentKey {
+        self.key(self.active.base_offset())
+    }
+
+    /// What of the log is in memory.
+    pub fn tail(&self) -> &TailCache {
+        &self.tail
+    }
+
+    pub fn segment_path(&self, base_offset: Offset) -> PathBuf {
+        self.directory.join(SegmentFileName::new(base_offset, SegmentFileKind::Log).to_string())
+    }
+
+    pub fn is_all_written(&self) -> bool {
+        self.appender.is_all_written()
+    }
+
+    /// Bytes of all segments.
+    pub fn size_bytes(&self) -> u64 {
+        self.sealed.iter().map(|segment| segment.size().0).sum::<u64>() + self.active.size().0
+    }
+
+    pub fn segment_count(&self) -> usize {
+        self.sealed.len() + 1
+    }
+
+    // ---- append
+
+    pub fn admission(&self, header: &RecordBatchHeader, now: TimestampMs) -> Admission {
+        let batch_bytes = header.size_bytes() as u64;
+        let last_offset = self.end().offset.plus(i64::from(header.last_offset_delta));
+        if self.active.must_roll(self.settings.roll, batch_bytes, last_offset, now) {
+            Admission::AfterRoll
+        } else if self.active.space.holds(self.active.size().plus(batch_bytes)) {
+            Admission::Now
+        } else {
+            Admission::AfterSpace
+        }
+    }
+
+    /// Appends one valid batch: assigns its offsets, stamps them and the leader epoch, copies it. `batch` is the whole of it as the
+    /// producer sent it. `admission` must have said `Now`.
+    pub fn append(&mut self, valid: &ValidBatch, batch: &[u8], epoch: LeaderEpoch, now: TimestampMs) -> Appended {
+        let base_offset = self.end().offset;
+        let stamped = valid.stamped_header(base_offset, epoch);
+        let header = RecordBatchHeader::from_array(&stamped).expect("a validated header parses");
+        assert_eq!(header.size_bytes(), batch.len(), "a validated batch has the length that its header says");
+        assert!(
+            self.active.space.holds(self.active.size().plus(batch.len() as u64)),
+            "a batch was appended into space that is not prepared, in {}",
+            self.active.path().display()
+        );
+        self.epochs.assign(epoch, base_offset);
+        self.active.on_append(&header, now);
+        let tail = &mut self.tail;
+        self.appender.append(
+            &stamped,
+            &batch[RECORD_BATCH_HEADER_BYTES..],
+            header.next_offset(),
+            |frozen| tail.push(frozen),
+        );
+        debug_assert_eq!(self.appender.end().position, self.active.size());
+        Appended { base_offset, last_offset: header.last_offset() }
+    }
+
+    /// Goes on in a new segment that starts at the log's end and has `prepared` bytes of space.
+    pub fn roll(&mut self, prepared: FilePosition) {
+        let base_offset = self.end().offset;
+        assert!(base_offset > self.active.base_offset(), "an empty segment is not rolled");
+        let space = PreparedSpace::new(self.settings.roll.segment_bytes, prepared);
+        let indexes = IndexBuilder::new(base_offset, self.settings.index_interval_bytes);
+        let saved = IndexLengths::default();
+        let next = ActiveSegment::new(&self.directory, base_offset, FilePosition::ZERO, indexes, saved, space);
+        let full = std::mem::replace(&mut self.active, next);
+        let key = self.key(full.base_offset());
+        let (path, size, max_timestamp) = (full.path().to_owned(), full.size(), full.max_timestamp());
+        let saved = full.saved();
+        let mut indexes = full.into_indexes();
+        indexes.seal();
+        let index_tail = IndexTail::of(&indexes, saved);
+        self.sealed.push_back(Rc::new(SealedSegment::new(
+            &self.directory,
+            key.segment,
+            base_offset,
+            size,
+            max_timestamp,
+            self.settings.index_interval_bytes,
+            Some(SegmentIndexes::from(indexes)),
+        )));
+        self.sealing.push_back(ToSeal { key, path, size, index_tail });
+        let tail = &mut self.tail;
+        self.appender.start_segment(|frozen| tail.push(frozen));
+    }
+
+    pub fn space(&mut self) -> &mut PreparedSpace {
+        &mut self.active.space
+    }
+
+    // ---- write and sync
+
+    pub fn next_write(&mut self) -> Option<TailWrite> {
+        let tail = &mut self.tail;
+        self.appender.next_write(|frozen| tail.push(frozen))
+    }
+
+    /// See [`Appender::on_written`].
+    pub fn on_written(&mut self, id: WriteId) -> Option<LogMark> {
+        self.appender.on_written(id)
+    }
+
+    /// The segments whose writes have all completed since the last call.
+    pub fn take_to_seal(&mut self) -> Vec<ToSeal> {
+        let written = self.written().segment;
+        let done = self.sealing.iter().take_while(|segment| segment.key.segment < written).count();
+        self.being_sealed_count += done;
+        self.sealing.drain(..done).collect()
+    }
+
+    /// A segment from `take_to_seal` has its exact length and its indexes.
+    pub fn on_sealed(&mut self) {
+        self.being_sealed_count -= 1;
+    }
+
+    /// Whether every segment but the active one has its exact length and its indexes on disk.
+    pub fn is_sealed_up(&self) -> bool {
+        self.sealing.is_empty() && self.being_sealed_count == 0
+    }
+
+    /// The active segment's index files now hold this much, if `segment` is still the active one.
+    pub fn on_indexes_saved(&mut self, segment: Offset, saved: IndexLengths) {
+        if self.active.base_offset() == segment {
+            self.active.set_saved(saved);
+        }
+    }
+
+    /// The files that an fdatasync must cover so that everything up to `written` is synced, and that mark.
+    pub fn unsynced(&self) -> (LogMark, Vec<(SegmentKey, PathBuf)>) {
+        let written = self.written();
+        let mut files = Vec::new();
+        if written != self.synced {
+            let from = self.synced.segment;
+            let sealed = self.sealed.iter().filter(|segment| {
+                segment.base_offset() >= from && segment.base_offset() <= written.segment
+            });
+            files.extend(sealed.map(|segment| (self.key(segment.base_offset()), segment.path().to_owned())));
+            if written.segment == self.active.base_offset() && written.position > FilePosition::ZERO {
+                files.push((self.active_key(), self.active.path().to_owned()));
+            }
+        }
+        (written, files)
+    }
+
+    pub fn on_synced(&mut self, mark: LogMark) {
+        if mark.offset > self.synced.offset {
+            self.synced = mark;
+        }
+    }
+
+    // ---- read
+
+    /// Where the batches from `wanted.offset` on are. The offset must lie in the log.
+    pub fn plan_read(&self, wanted: Wanted) -> ReadPlan {
+        let Some(view) = self.segment_for(wanted.offset) else { return ReadPlan::Nothing };
+        let SegmentView { key, path, floor, readable_end } = view;
+        let at = match &floor {
+            Floor::At(at) => Some(*at),
+            Floor::InIndexOf(segment) => segment.indexes_in_memory().map(|it| it.floor(wanted.offset)),
+        };
+        if at.is_some_and(|at| at >= readable_end) {
+            return ReadPlan::Nothing;
+        }
+        if let Some(mut start) = at {
+            let mut end = start.plus((wanted.max_bytes) as u64 + self.settings.index_interval_bytes);
+            while let Some(run) = self.tail.read(key.segment, start, end.min(readable_end)) {
+                match select(&run, wanted, readable_end, false) {
+                    Selection::Batches { start, end } => return ReadPlan::Memory(run.cut(start, end)),
+                    Selection::Nothing => return ReadPlan::Nothing,
+                    Selection::Corrupt { position } => return ReadPlan::Corrupt { segment: key.segment, position },
+                    Selection::Needs { start: from, end: to } => {
+                        start = from;
+                        end = to.max(from.plus(wanted.max_bytes as u64));
+                    }
+                }
+            }
+        }
+        ReadPlan::Disk(SegmentRead { key, path, floor, readable_end, wanted })
+    }
+
+    /// The segments, oldest first, that may hold a record with a timestamp of `timestamp` or later.
+    pub fn plan_time_lookup(&self, timestamp: TimestampMs) -> Vec<SegmentView> {
+        let sealed = self.sealed.iter().filter(|it| it.max_timestamp() >= timestamp && it.next_offset() > self.start);
+        let mut views: Vec<_> = sealed
+            .map(|segment| SegmentView {
+                key: self.key(segment.base_offset()),
+                path: segment.path().to_owned(),
+                floor: Floor::InIndexOf(segment.clone()),
+                readable_end: self.readable_end(segment.base_offset(), segment.size()),
+            })
+            .collect();
+        if self.active.max_timestamp() >= timestamp {
+            let indexes = self.active.indexes();
+            let offset = floor_by_time(indexes.times(), timestamp);
+            views.push(SegmentView {
+                key: self.active_key(),
+                path: self.active.path().to_owned(),
+                floor: Floor::At(indexes.offsets().lookup(offset).position),
+                readable_end: self.readable_end(self.active.base_offset(), self.active.size()),
+            });
+        }
+        views
+    }
+
+    /// The largest timestamp in the log, over all its segments.
+    pub fn max_timestamp(&self) -> TimestampMs {
+        let sealed = self.sealed.iter().map(|segment| segment.max_timestamp()).max();
+        sealed.unwrap_or(TimestampMs::NONE).max(self.active.max_timestamp())
+    }
+
+    /// Frees the oldest cached chunk; returns how many bytes that was.
+    pub fn drop_oldest_cached(&mut self) -> usize {
+        self.tail.drop_oldest()
+    }
+
+    /// Lets go of everything cached; the disk has it, or the log is being deleted.
+    pub fn drop_cache(&mut self) {
+        self.tail.clear();
+    }
+
+    /// For a log that nobody has written to for a while: lets go of its chunks and of indexes that are on disk.
+    pub fn release_memory(&mut self) {
+        if self.is_all_written() {
+            self.tail.clear();
+            self.appender.release_tail_page();
+            let last_sealing = self.sealing.front().map_or(self.active.base_offset(), |it| it.key.segment);
+            for segment in self.sealed.iter().take_while(|it| it.base_offset() < last_sealing) {
+                segment.release_indexes();
+            }
+        }
+    }
+
+    // ---- delete a prefix
+
+    /// Raises the log start offset; it never goes back.
+    pub fn raise_start(&mut self, to: Offset) {
+        assert!(to <= self.written().offset, "the log start offset may not pass what is written");
+        self.start = self.start.max(to);
+    }
+
+    /// How many of the oldest segments are due by retention: as long as the log without them is still larger than
+    /// `retention_bytes`, or their newest record is older than `retention_ms`. Segments wholly below the log start offset are always
+    /// due.
+    pub fn due_segments(
+        &self,
+        retention_bytes: Option<u64>,
+        retention_ms: Option<u64>,
+        below: Offset,
+        now: TimestampMs,
+    ) -> usize {
+        let mut size_bytes = self.size_bytes();
+        let sealed_up_to = self.sealing.front().map_or(self.active.base_offset(), |it| it.key.segment);
+        let due = self.sealed.iter().take_while(|segment| {
+            let age_ms = now.0.saturating_sub(segment.max_timestamp().0);
+            let too_old = segment.max_timestamp() != TimestampMs::NONE
+                && retention_ms.is_some_and(|limit| u64::try_from(age_ms).is_ok_and(|age| age > limit));
+            size_bytes -= segment.size().0;
+            let too_large = retention_bytes.is_some_and(|limit| size_bytes >= limit);
+            let is_settled = segment.next_offset() <= below && segment.base_offset() < sealed_up_to && self.being_sealed_count == 0;
+            is_settled && (too_old || too_large || segment.next_offset() <= self.start)
+        });
+        due.count()
+    }
+
+    /// Takes the `count` oldest sealed segments out of the log and raises its start past them. Their files are the caller's to
+    /// delete.
+    pub fn drop_front(&mut self, count: usize) -> Vec<Rc<SealedSegment>> {
+        let dropped: Vec<_> = self.sealed.drain(..count).collect();
+        if let Some(last) = dropped.last() {
+            self.start = self.start.max(last.next_offset());
+            self.epochs.truncate_from_start(self.start);
+        }
+        dropped
+    }
+
+    // ---- inside
+
+    fn key(&self, segment: Offset) -> SegmentKey {
+        SegmentKey { log: self.id, segment }
+    }
+
+    /// How far a segment may be read: up to what is written.
+    fn readable_end(&self, segment: Offset, size: FilePosition) -> FilePosition {
+        let written = self.written();
+        match segment.cmp(&written.segment) {
+            std::cmp::Ordering::Less => size,
+            std::cmp::Ordering::Equal => written.position,
+            std::cmp::Ordering::Greater => FilePosition::ZERO,
+        }
+    }
+
+    fn segment_for(&self, offset: Offset) -> Option<SegmentView> {
+        if offset >= self.active.base_offset() {
+            return Some(SegmentView {
+                key: self.active_key(),
+                path: self.active.path().to_owned(),
+                floor: Floor::At(self.active.indexes().offsets().lookup(offset).position),
+                readable_end: self.readable_end(self.active.base_offset(), self.active.size()),
+            });
+        }
+        let at = self.sealed.partition_point(|segment| segment.next_offset() <= offset);
+        let segment = self.sealed.get(at)?;
+        Some(SegmentView {
+            key: self.key(segment.base_offset()),
+            path: segment.path().to_owned(),
+            floor: Floor::InIndexOf(segment.clone()),
+            readable_end: self.readable_end(segment.base_offset(), segment.size()),
+        })
+    }
+}

@@ -1,0 +1,422 @@
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use tracing::{error, warn};
+
+use crate::model::{FilePosition, LeaderEpoch, Offset, TopicPartition};
+
+use super::atomic_file;
+use super::checkpoint::{CheckpointDamage, PartitionCheckpoint, RecoveryPoint};
+use super::file_error::FileError;
+use super::index_builder::{IndexBuilder, IndexLengths};
+use super::index_files::{self, IndexTail};
+use super::leader_epochs::{LeaderEpochs, LeaderEpochsDamage};
+use super::offset_index::SegmentEnd;
+use super::partition_files::{PartitionFiles, remove_segment};
+use super::producer_snapshot;
+use super::producer_state::ProducerState;
+use super::recovery_start::{Distrust, RecoveryStart};
+use super::replay::Replay;
+use super::scan::{BadBatch, ScanEnd, ScanStop};
+use super::segment_name::{SegmentFileKind, SegmentFileName};
+use super::time_index::TimeIndexEntry;
+
+#[derive(Clone, Copy, Debug)]
+pub struct RecoveryRules {
+    /// `index.interval.bytes`
+    pub index_interval_bytes: u64,
+    /// The monotonic clock: every producer that is found counts as seen now.
+    pub now_ns: u64,
+}
+
+/// A partition's log as it may be appended to and read again.
+#[derive(Debug)]
+pub struct Recovered {
+    pub log_start_offset: Offset,
+    pub log_end_offset: Offset,
+    /// In order; each ends where the next one (at last the active one) starts.
+    pub sealed: Vec<SealedSegmentInfo>,
+    pub active: ActiveSegmentInfo,
+    pub producers: ProducerState,
+    pub leader_epochs: LeaderEpochs,
+    /// What a crash right now would start from. `log_end_offset` lies at or above it.
+    pub recovery_point: RecoveryPoint,
+    pub bytes_scanned: u64,
+    pub cuts: Vec<Cut>,
+    pub damaged: Vec<DamagedSegment>,
+    /// Why the whole log was read, if it was.
+    pub distrust: Option<Distrust>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SealedSegmentInfo {
+    pub base_offset: Offset,
+    pub size_bytes: u64,
+    /// The next segment's base offset.
+    pub end_offset: Offset,
+    /// The largest timestamp, by which `retention.ms` judges the segment; `None` if it has none.
+    pub latest: Option<TimeIndexEntry>,
+}
+
+#[derive(Debug)]
+pub struct ActiveSegmentInfo {
+    pub base_offset: Offset,
+    /// Where the next batch goes. The file has exactly this length; of an empty segment there may be no file yet.
+    pub size_bytes: u64,
+    pub indexes: IndexBuilder,
+    /// How many entries the index files have.
+    pub saved: IndexLengths,
+}
+
+/// A place where recovery gave something up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cut {
+    pub path: PathBuf,
+    pub position: FilePosition,
+    /// The first offset that is gone (or, at the log's start, the first that is left).
+    pub offset: Offset,
+    /// What lay behind in this file. Space that was reserved and never written counts too.
+    pub dropped_bytes: u64,
+    pub reason: CutReason,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CutReason {
+    #[error(transparent)]
+    BadBatch(#[from] BadBatch),
+    #[error("the segment does not continue the log, which ends at {log_end_offset}")]
+    NotContinuous { log_end_offset: Offset },
+    #[error("the log ends below its start offset {log_start_offset}")]
+    BelowLogStart { log_start_offset: Offset },
+    #[error("the segments are missing, from offset {expected} on")]
+    Missing { expected: Offset },
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum RecoveryError {
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error("{} belongs to partition {found} and not to {expected}", path.display())]
+    OtherPartition { path: PathBuf, found: TopicPartition, expected: TopicPartition },
+}
+
+/// A segment below the recovery point whose batches are not what was written. It is left as it is: a good copy, where there is one,
+/// must replace it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DamagedSegment {
+    pub path: PathBuf,
+    pub position: FilePosition,
+    pub offset: Offset,
+    pub stop: ScanStop,
+}
+
+/// Brings one partition's directory into the state that `Recovered` describes. Nothing else may have it open.
+///
+/// Below the recovery point the segments are taken as they are; if the files do not bear that out, the whole log is read instead. From
+/// there on every batch is checked. The log ends in front of the first bad one: that file is cut, and later segments are removed, so
+/// that what lay behind never comes back. After a clean stop nothing lies behind the recovery point, and nothing is read.
+///
+/// A second crash during recovery is harmless: until the new checkpoint is written, the old one leads to the same result.
+pub fn recover(dir: &Path, partition: TopicPartition, rules: &RecoveryRules) -> Result<Recovered, RecoveryError> {
+    let checkpoint = PartitionCheckpoint::read(dir)?;
+    if let Ok(PartitionCheckpoint { partition: found, .. }) = checkpoint
+        && found != partition
+    {
+        return Err(RecoveryError::OtherPartition { path: dir.to_owned(), found, expected: partition });
+    }
+    let files = PartitionFiles::list(dir)?;
+    Ok(Recovery { dir, partition, rules, files, cuts: Vec::new() }.run(checkpoint)?)
+}
+
+struct Recovery<'a> {
+    dir: &'a Path,
+    partition: TopicPartition,
+    rules: &'a RecoveryRules,
+    files: PartitionFiles,
+    cuts: Vec<Cut>,
+}
+
+/// What the segments in front of the recovery point are.
+#[derive(Default)]
+struct Below {
+    sealed: Vec<SealedSegmentInfo>,
+    damaged: Vec<DamagedSegment>,
+    bytes_read: u64,
+}
+
+impl Recovery<'_> {
+    fn run(mut self, checkpoint: Result<PartitionCheckpoint, CheckpointDamage>) -> Result<Recovered, FileError> {
+        let is_new = checkpoint == Err(CheckpointDamage::Missing) && self.files.segments.is_empty();
+        let epochs_before = LeaderEpochs::read(self.dir)?;
+        if let Ok(checkpoint) = &checkpoint {
+            self.remove_below(checkpoint.log_start_offset)?;
+        }
+        let (mut replay, mut point, distrust) = self.read_log(&checkpoint, epochs_before.clone())?;
+        if let Some(distrust) = distrust.as_ref().filter(|_| !is_new) {
+            warn!(path = %self.dir.display(), reason = %distrust, "the whole log was read");
+        }
+        let first_read = replay.first_segment();
+        let Below { mut sealed, damaged, bytes_read } = self.check_below(first_read)?;
+        self.cut_behind(&replay)?;
+        sealed.append(&mut replay.sealed);
+        let log_start_offset = self.settle_log_start(checkpoint.as_ref().ok(), &mut sealed, &mut replay)?;
+        if !self.cuts.is_empty() {
+            self.report_cuts(point.as_ref());
+            point = None;
+        }
+        self.settle_epochs(epochs_before, log_start_offset, &mut replay)?;
+        let recovery_point = match point {
+            Some(point) => point,
+            None if is_new => RecoveryPoint::segment_start(replay.last_segment, LeaderEpoch::UNKNOWN),
+            None => self.write_point(first_read, log_start_offset, &mut replay)?,
+        };
+        self.files.remove_strays(self.dir, recovery_point.offset)?;
+        Ok(Recovered {
+            log_start_offset,
+            log_end_offset: replay.end.next_offset,
+            sealed,
+            active: ActiveSegmentInfo {
+                base_offset: replay.last_segment,
+                size_bytes: replay.end.position.0,
+                indexes: replay.indexes,
+                saved: replay.saved,
+            },
+            producers: replay.producers,
+            leader_epochs: replay.epochs,
+            recovery_point,
+            bytes_scanned: replay.bytes_read + bytes_read,
+            cuts: self.cuts,
+            damaged,
+            distrust: distrust.filter(|_| !is_new),
+        })
+    }
+
+    /// Finishes what a crash may have interrupted: the removal of segments that lie wholly below the log's start.
+    fn remove_below(&mut self, log_start_offset: Offset) -> Result<(), FileError> {
+        let bases: Vec<Offset> = self.files.segments.keys().copied().collect();
+        for pair in bases.windows(2).take_while(|pair| pair[1] <= log_start_offset) {
+            self.remove_segment(pair[0])?;
+        }
+        Ok(())
+    }
+
+    /// Reads from the recovery point if that can be trusted, else everything. The point comes back if it still holds.
+    fn read_log(
+        &self,
+        checkpoint: &Result<PartitionCheckpoint, CheckpointDamage>,
+        epochs: Option<Result<LeaderEpochs, LeaderEpochsDamage>>,
+    ) -> Result<(Replay, Option<RecoveryPoint>, Option<Distrust>), FileError> {
+        let point = checkpoint.as_ref().map(|checkpoint| &checkpoint.recovery_point);
+        let distrust = match point {
+            Err(&damage) => damage.into(),
+            Ok(point) => match RecoveryStart::at_point(self.dir, point, &self.files, epochs, self.rules)? {
+                Err(distrust) => distrust,
+                Ok(start) => {
+                    let index_damage = start.index_damage;
+                    let replay = Replay::run(self.dir, start, &self.files, self.rules)?;
+                    let log_end_offset = replay.end.next_offset;
+                    if log_end_offset >= point.offset {
+                        if let Some(damage) = index_damage {
+                            let segment = point.segment.0;
+                            warn!(path = %self.dir.display(), segment, %damage, "the active segment's indexes were rebuilt");
+                        }
+                        return Ok((replay, index_damage.is_none().then_some(*point), None));
+                    }
+                    Distrust::CutBelowPoint { log_end_offset, recovery_point: point.offset }
+                }
+            },
+        };
+        // With no segment left the log goes on behind what it had, so that no offset is given twice.
+        let lost_end = checkpoint.as_ref().map_or(Offset::ZERO, |lost| lost.log_start_offset.max(lost.recovery_point.offset));
+        let first_segment = self.files.segments.keys().next().copied().unwrap_or(lost_end);
+        let start = RecoveryStart::at_segment(first_segment, self.rules);
+        Ok((Replay::run(self.dir, start, &self.files, self.rules)?, None, Some(distrust)))
+    }
+
+    /// What the segments in front of the first one that was read are; their index files are looked at only at their ends.
+    fn check_below(&self, first_read: Offset) -> Result<Below, FileError> {
+        let mut below = Below::default();
+        let ends = self.files.segments.keys().copied().skip(1).filter(|&base_offset| base_offset < first_read);
+        for ((&base_offset, &size_bytes), end_offset) in
+            self.files.segments.range(..first_read).zip(ends.chain([first_read]))
+        {
+            let end = SegmentEnd { position: FilePosition(size_bytes), offset: end_offset };
+            let latest = match index_files::check_ends(self.dir, base_offset, end)? {
+                Ok(latest) => latest,
+                Err(damage) => {
+                    let path = self.path_of(base_offset);
+                    warn!(path = %path.display(), %damage, "the indexes of a sealed segment are rebuilt");
+                    let (builder, scanned) =
+                        index_files::rebuild_sealed(self.dir, base_offset, end, self.rules.index_interval_bytes)?;
+                    below.bytes_read += scanned.bytes_read;
+                    if scanned.next_offset < end_offset {
+                        let (position, offset) = (scanned.position, scanned.next_offset);
+                        error!(path = %path.display(), %position, %offset, stop = ?scanned.stop, "a sealed segment is damaged");
+                        below.damaged.push(DamagedSegment { path, position, offset, stop: scanned.stop });
+                    }
+                    builder.latest()
+                }
+            };
+            below.sealed.push(SealedSegmentInfo { base_offset, size_bytes, end_offset, latest });
+        }
+        Ok(below)
+    }
+
+    /// Makes the files end where the log does. What is cut is gone for good before anything is appended in its place: else a power
+    /// cut could bring back an old batch that happens to continue a new one.
+    fn cut_behind(&mut self, replay: &Replay) -> Result<(), FileError> {
+        let ScanEnd { position, next_offset: log_end_offset, stop, .. } = replay.end;
+        let size_bytes = self.files.segments.get(&replay.last_segment).copied().unwrap_or(0);
+        let bad_batch = match stop {
+            ScanStop::BadBatch(bad_batch) => Some(bad_batch),
+            ScanStop::EndOfFile | ScanStop::SegmentEnd | ScanStop::ZeroTail => None,
+        };
+        self.cuts.extend(bad_batch.map(|bad_batch| Cut {
+            path: self.path_of(replay.last_segment),
+            position,
+            offset: log_end_offset,
+            dropped_bytes: size_bytes - position.0,
+            reason: bad_batch.into(),
+        }));
+        // From the end, so that a crash in between leaves no segment that would continue the log.
+        for &base_offset in replay.unreachable.iter().rev() {
+            self.cuts.push(Cut {
+                path: self.path_of(base_offset),
+                position: FilePosition::ZERO,
+                offset: log_end_offset,
+                dropped_bytes: self.files.segments[&base_offset],
+                reason: CutReason::NotContinuous { log_end_offset },
+            });
+            self.remove_segment(base_offset)?;
+        }
+        if !replay.unreachable.is_empty() {
+            atomic_file::sync_dir(self.dir)?;
+        }
+        self.truncate(replay.last_segment, position.0, bad_batch.is_some())?;
+        for sealed in &replay.sealed {
+            // Whoever reads this segment later takes its length for its end.
+            self.truncate(sealed.base_offset, sealed.size_bytes, true)?;
+        }
+        Ok(())
+    }
+
+    /// The log's start never goes back, unless the checkpoint is lost: then it is the first segment's. Where the log is shorter than
+    /// that, it goes on empty from its start.
+    fn settle_log_start(
+        &mut self,
+        checkpoint: Option<&PartitionCheckpoint>,
+        sealed: &mut Vec<SealedSegmentInfo>,
+        replay: &mut Replay,
+    ) -> Result<Offset, FileError> {
+        let first_segment = sealed.first().map_or(replay.last_segment, |sealed| sealed.base_offset);
+        let Some(checkpoint) = checkpoint else { return Ok(first_segment) };
+        let log_start_offset = checkpoint.log_start_offset;
+        if first_segment > log_start_offset {
+            self.cuts.push(Cut {
+                path: self.dir.to_owned(),
+                position: FilePosition::ZERO,
+                offset: first_segment,
+                dropped_bytes: 0,
+                reason: CutReason::Missing { expected: log_start_offset },
+            });
+            return Ok(first_segment);
+        }
+        if replay.end.next_offset < log_start_offset {
+            self.cuts.push(Cut {
+                path: self.path_of(replay.last_segment),
+                position: replay.end.position,
+                offset: replay.end.next_offset,
+                dropped_bytes: 0,
+                reason: CutReason::BelowLogStart { log_start_offset },
+            });
+            self.remove_segment(replay.last_segment)?;
+            for sealed in sealed.drain(..).rev() {
+                self.remove_segment(sealed.base_offset)?;
+            }
+            atomic_file::sync_dir(self.dir)?;
+            replay.start_over(log_start_offset, self.rules);
+        }
+        Ok(log_start_offset)
+    }
+
+    /// An epoch that starts at the log's end has no batch yet. It stays, unless its batches were cut.
+    fn settle_epochs(
+        &self,
+        before: Option<Result<LeaderEpochs, LeaderEpochsDamage>>,
+        log_start_offset: Offset,
+        replay: &mut Replay,
+    ) -> Result<(), FileError> {
+        let log_end_offset = replay.end.next_offset;
+        let first_gone = if self.cuts.is_empty() { log_end_offset.plus(1) } else { log_end_offset };
+        replay.epochs.truncate_from_end(first_gone);
+        replay.epochs.truncate_from_start(log_start_offset);
+        let as_before = match before {
+            Some(Ok(before)) => before == replay.epochs,
+            Some(Err(_)) => false,
+            None => replay.epochs.entries().is_empty(),
+        };
+        if as_before { Ok(()) } else { replay.epochs.write(self.dir) }
+    }
+
+    /// Makes the log's end the recovery point.
+    fn write_point(
+        &self,
+        first_read: Offset,
+        log_start_offset: Offset,
+        replay: &mut Replay,
+    ) -> Result<RecoveryPoint, FileError> {
+        for &base_offset in self.files.segments.range(first_read..).map(|(base_offset, _)| base_offset) {
+            let path = self.path_of(base_offset);
+            File::open(&path).and_then(|file| file.sync_all()).map_err(FileError::of("sync", &path))?;
+        }
+        IndexTail::of(&replay.indexes, replay.saved).write(self.dir)?;
+        replay.saved = replay.indexes.lengths();
+        let offset = replay.end.next_offset;
+        if !replay.producers.is_empty() {
+            producer_snapshot::write(self.dir, offset, &producer_snapshot::encode(&replay.producers, offset))?;
+        }
+        let recovery_point = RecoveryPoint {
+            offset,
+            segment: replay.last_segment,
+            position: replay.end.position,
+            leader_epoch: replay.end.leader_epoch,
+            index_lengths: replay.saved,
+            latest: replay.indexes.latest(),
+            producer_count: replay.producers.len() as u32,
+        };
+        PartitionCheckpoint { partition: self.partition, log_start_offset, recovery_point }.write(self.dir)?;
+        Ok(recovery_point)
+    }
+
+    fn report_cuts(&self, point: Option<&RecoveryPoint>) {
+        // Behind the recovery point an unfinished write is what a crash leaves; everything else was whole on disk once.
+        let unfinished = point.is_some() && self.cuts.iter().all(|cut| matches!(cut.reason, CutReason::BadBatch(_)));
+        for Cut { path, position, offset, dropped_bytes, reason } in &self.cuts {
+            let path = path.display();
+            match unfinished {
+                true => warn!(%path, %position, %offset, dropped_bytes, %reason, "the log was cut behind its last whole batch"),
+                false => error!(%path, %position, %offset, dropped_bytes, %reason, "the log was cut and records are lost"),
+            }
+        }
+    }
+
+    fn truncate(&mut self, base_offset: Offset, size_bytes: u64, sync: bool) -> Result<(), FileError> {
+        let Some(before) = self.files.segments.get_mut(&base_offset).filter(|before| **before > size_bytes) else {
+            return Ok(());
+        };
+        *before = size_bytes;
+        let path = self.path_of(base_offset);
+        let file = File::options().write(true).open(&path).map_err(FileError::of("open", &path))?;
+        file.set_len(size_bytes).map_err(FileError::of("truncate", &path))?;
+        if sync { file.sync_all().map_err(FileError::of("sync", &path)) } else { Ok(()) }
+    }
+
+    fn remove_segment(&mut self, base_offset: Offset) -> Result<(), FileError> {
+        self.files.segments.remove(&base_offset);
+        remove_segment(self.dir, base_offset)
+    }
+
+    fn path_of(&self, base_offset: Offset) -> PathBuf {
+        self.dir.join(SegmentFileName::new(base_offset, SegmentFileKind::Log).to_string())
+    }
+}

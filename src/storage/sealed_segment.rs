@@ -1,0 +1,89 @@
+//! A sealed segment: exact length, never written again. Its indexes are read when somebody looks something up in it.
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use crate::model::{FilePosition, Offset, TimestampMs};
+use crate::storage::file_error::FileError;
+use crate::storage::offset_index::SegmentEnd;
+use crate::storage::segment_indexes::SegmentIndexes;
+use crate::storage::segment_name::{SegmentFileKind, SegmentFileName};
+
+pub struct SealedSegment {
+    base_offset: Offset,
+    next_offset: Offset,
+    size: FilePosition,
+    max_timestamp: TimestampMs,
+    path: PathBuf,
+    index_interval_bytes: u64,
+    indexes: RefCell<Option<Rc<SegmentIndexes>>>,
+}
+
+impl SealedSegment {
+    pub fn new(
+        directory: &Path,
+        base_offset: Offset,
+        next_offset: Offset,
+        size: FilePosition,
+        max_timestamp: TimestampMs,
+        index_interval_bytes: u64,
+        indexes: Option<SegmentIndexes>,
+    ) -> Self {
+        Self {
+            base_offset,
+            next_offset,
+            size,
+            max_timestamp,
+            index_interval_bytes,
+            path: directory.join(SegmentFileName::new(base_offset, SegmentFileKind::Log).to_string()),
+            indexes: RefCell::new(indexes.map(Rc::new)),
+        }
+    }
+
+    pub fn base_offset(&self) -> Offset {
+        self.base_offset
+    }
+
+    /// The offset behind its last record.
+    pub fn next_offset(&self) -> Offset {
+        self.next_offset
+    }
+
+    pub fn size(&self) -> FilePosition {
+        self.size
+    }
+
+    pub fn max_timestamp(&self) -> TimestampMs {
+        self.max_timestamp
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its indexes, if they are in memory.
+    pub fn indexes_in_memory(&self) -> Option<Rc<SegmentIndexes>> {
+        self.indexes.borrow().clone()
+    }
+
+    /// Its indexes, from memory or read from their files now.
+    pub async fn indexes(&self) -> Result<Rc<SegmentIndexes>, FileError> {
+        if let Some(indexes) = &*self.indexes.borrow() {
+            return Ok(indexes.clone());
+        }
+        let directory = self.path.parent().expect("a segment lies in a directory").to_owned();
+        let (base_offset, interval_bytes) = (self.base_offset, self.index_interval_bytes);
+        let end = SegmentEnd { offset: self.next_offset, position: self.size };
+        let load = move || SegmentIndexes::load(&directory, base_offset, end, interval_bytes);
+        let indexes = crate::io::blocking::run(load).await?;
+        let indexes = Rc::new(indexes);
+        *self.indexes.borrow_mut() = Some(indexes.clone());
+        Ok(indexes)
+    }
+
+    /// Lets go of indexes that are on disk too. A log that nobody reads holds none.
+    pub fn release_indexes(&self) {
+        *self.indexes.borrow_mut() = None;
+    }
+}

@@ -1,0 +1,189 @@
+//! A broker as its operator sees it: it becomes ready, shows its figures, stops when it is asked to, and starts again.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Only so that a broker which never gets there fails the test in place of hanging it.
+const WAIT_MAX: Duration = Duration::from_secs(60);
+
+struct Broker {
+    process: Option<Child>,
+    clients: SocketAddr,
+    admin: SocketAddr,
+}
+
+impl Broker {
+    fn start(data: &Path, more: &[&str]) -> Self {
+        let [clients, admin] = free_addresses();
+        let process = Command::new(env!("CARGO_BIN_EXE_corelog"))
+            .args([
+                "broker",
+                "--data",
+                data.to_str().unwrap(),
+                "--set",
+                "cores.pinned=false",
+            ])
+            .args([
+                "--set",
+                &format!("listeners=PLAINTEXT://{clients}"),
+                "--set",
+                &format!("admin.listener={admin}"),
+            ])
+            .args(more)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        Self {
+            process: Some(process),
+            clients,
+            admin,
+        }
+    }
+
+    fn start_and_wait(data: &Path, more: &[&str]) -> Self {
+        let mut broker = Self::start(data, more);
+        let deadline = Instant::now() + WAIT_MAX;
+        while !broker
+            .get("/readyz")
+            .is_some_and(|reply| reply.starts_with("HTTP/1.1 200 "))
+        {
+            let ended = broker.process.as_mut().unwrap().try_wait().unwrap();
+            if ended.is_some() || Instant::now() > deadline {
+                panic!("not ready: {}", text(&broker.output().stderr));
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        broker
+    }
+
+    /// The whole reply, or none while nobody listens.
+    fn get(&self, path: &str) -> Option<String> {
+        let mut stream = TcpStream::connect(self.admin).ok()?;
+        write!(
+            stream,
+            "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+        )
+        .ok()?;
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).ok()?;
+        Some(reply)
+    }
+
+    fn stop(mut self, signal: Signal) -> Output {
+        kill_process(Pid::from_child(self.process.as_ref().unwrap()), signal).unwrap();
+        self.output()
+    }
+
+    /// Waits for the end; what kills a broker that does not come to one is the caller's own time limit.
+    fn output(&mut self) -> Output {
+        self.process.take().unwrap().wait_with_output().unwrap()
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            process.kill().unwrap();
+            process.wait().unwrap();
+        }
+    }
+}
+
+/// Two addresses of loopback that nobody listens on; both are held until both are known, so that they differ.
+fn free_addresses() -> [SocketAddr; 2] {
+    let held = [0, 1].map(|_| TcpListener::bind("127.0.0.1:0").unwrap());
+    held.map(|listener| listener.local_addr().unwrap())
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("output is text")
+}
+
+#[test]
+fn a_broker_becomes_ready_stops_when_asked_and_starts_again() {
+    let data = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    for signal in [Signal::TERM, Signal::INT] {
+        let broker = Broker::start_and_wait(data.path(), &[]);
+        assert!(
+            TcpStream::connect(broker.clients).is_ok(),
+            "ready means that clients are served"
+        );
+        let (clients, stopped) = (broker.clients, broker.stop(signal));
+        assert_eq!(stopped.status.code(), Some(0), "{}", text(&stopped.stderr));
+        assert!(TcpStream::connect(clients).is_err());
+    }
+}
+
+#[test]
+fn the_admin_listener_shows_figures_and_health_of_a_running_broker() {
+    let data = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let broker = Broker::start_and_wait(data.path(), &["--set", "cores=0"]);
+    let metrics = broker.get("/metrics").unwrap();
+    for family in [
+        "corelog_build_info",
+        "corelog_partitions{shard=\"0\"} 0",
+        "process_open_fds",
+    ] {
+        assert!(metrics.contains(family), "{family} in {metrics}");
+    }
+    assert!(broker.get("/healthz").unwrap().ends_with("ok\n"));
+    assert!(broker.get("/").unwrap().contains("ready"));
+    broker.stop(Signal::TERM);
+}
+
+#[test]
+fn a_second_broker_on_the_same_data_is_refused_and_the_first_goes_on() {
+    let data = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let first = Broker::start_and_wait(data.path(), &[]);
+    let refused = Broker::start(data.path(), &[]).output();
+    assert_eq!(refused.status.code(), Some(1), "{}", text(&refused.stderr));
+    assert!(
+        text(&refused.stderr).contains(data.path().to_str().unwrap()),
+        "{}",
+        text(&refused.stderr)
+    );
+    assert!(first.get("/readyz").unwrap().starts_with("HTTP/1.1 200 "));
+    first.stop(Signal::TERM);
+}
+
+#[test]
+fn an_address_in_use_ends_the_start_and_is_named() {
+    let data = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let held = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = held.local_addr().unwrap();
+    for setting in [
+        format!("listeners=PLAINTEXT://{taken}"),
+        format!("admin.listener={taken}"),
+    ] {
+        let refused = Broker::start(data.path(), &["--set", &setting]).output();
+        assert_eq!(refused.status.code(), Some(1), "{}", text(&refused.stderr));
+        assert!(
+            text(&refused.stderr).contains(&taken.to_string()),
+            "{}",
+            text(&refused.stderr)
+        );
+    }
+}
+
+#[test]
+fn logs_are_json_where_that_was_asked_for() {
+    let data = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let broker = Broker::start_and_wait(data.path(), &["--log-format", "json"]);
+    let stopped = broker.stop(Signal::TERM);
+    let lines = text(&stopped.stderr).lines();
+    let parsed: Vec<serde_json::Value> = lines
+        .map(|line| serde_json::from_str(line).expect(line))
+        .collect();
+    assert!(parsed.iter().any(|line| {
+        line["message"]
+            .as_str()
+            .is_some_and(|message| message.starts_with("SIGTERM"))
+    }));
+}

@@ -1,0 +1,120 @@
+//! The program as a user runs it: what it prints, on which stream, and how it exits.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn corelog(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_corelog"))
+        .args(arguments)
+        .output()
+        .expect("the program starts")
+}
+
+fn stdout(output: &Output) -> &str {
+    std::str::from_utf8(&output.stdout).expect("output is text")
+}
+
+fn stderr(output: &Output) -> &str {
+    std::str::from_utf8(&output.stderr).expect("output is text")
+}
+
+#[test]
+fn preflight_exits_by_what_it_found_and_its_json_is_one_document() {
+    let parent = tempfile::tempdir().unwrap();
+    let data = parent.path().join("data");
+    let fine = corelog(&["preflight", "--data", data.to_str().unwrap(), "--json"]);
+    assert_eq!(fine.status.code(), Some(0), "{}", stdout(&fine));
+    let report: serde_json::Value = serde_json::from_str(stdout(&fine)).unwrap();
+    for check in report["checks"].as_array().unwrap() {
+        assert!(
+            check["check"].is_string() && check["found"].is_string(),
+            "{check}"
+        );
+        assert_eq!(check["fix"].is_null(), check["status"] == "ok", "{check}");
+    }
+
+    let file = parent.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let failed = corelog(&["preflight", "--data", file.to_str().unwrap()]);
+    assert_eq!(failed.status.code(), Some(3));
+    assert!(stdout(&failed).contains("FAIL data directory") && stdout(&failed).contains("fix: "));
+}
+
+#[test]
+fn a_broker_is_refused_where_it_cannot_work() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let refused = corelog(&["broker", "--data", file.path().to_str().unwrap()]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(
+        stderr(&refused).contains("FAIL data directory"),
+        "{}",
+        stderr(&refused)
+    );
+}
+
+#[test]
+fn a_wrong_setting_exits_with_2_and_is_named_with_its_place() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("broker.properties");
+    std::fs::write(&file, "num.partitions=3\nlog.segment.bytes=many\n").unwrap();
+    let cases: [(&[&str], &str); 4] = [
+        (&["--set", "no.such.setting=1"], "no.such.setting"),
+        (&["--set", "num.partitions=x"], "num.partitions"),
+        (&["--config", file.to_str().unwrap()], "log.segment.bytes"),
+        (
+            &["--config", "/no/such/file.properties"],
+            "/no/such/file.properties",
+        ),
+    ];
+    for (arguments, named) in cases {
+        let refused = corelog(&[&["broker"], arguments].concat());
+        assert_eq!(
+            refused.status.code(),
+            Some(2),
+            "{arguments:?}: {}",
+            stderr(&refused)
+        );
+        assert!(
+            stderr(&refused).contains(named),
+            "{arguments:?}: {}",
+            stderr(&refused)
+        );
+        assert!(stdout(&refused).is_empty());
+    }
+    assert!(
+        !Path::new("corelog-data").exists(),
+        "a refused broker makes no directory"
+    );
+}
+
+#[test]
+fn config_lists_every_setting_as_text_and_as_json() {
+    let json = corelog(&["config", "--json"]);
+    let settings: serde_json::Value = serde_json::from_str(stdout(&json)).unwrap();
+    let text = corelog(&["config"]);
+    for setting in settings.as_array().unwrap() {
+        let name = setting["name"].as_str().unwrap();
+        assert!(stdout(&text).contains(&format!("{name} = ")), "{name}");
+    }
+}
+
+#[test]
+fn a_reader_that_closes_early_is_no_error() {
+    let piped = Command::new("sh")
+        .args([
+            "-c",
+            "\"$0\" config | head -n 1",
+            env!("CARGO_BIN_EXE_corelog"),
+        ])
+        .output()
+        .unwrap();
+    assert!(stderr(&piped).is_empty(), "{}", stderr(&piped));
+    assert_eq!(stdout(&piped).lines().count(), 1);
+}
+
+#[test]
+fn wrong_arguments_exit_with_2() {
+    for arguments in [&["frobnicate"][..], &["broker", "--no-such-flag"], &[]] {
+        assert_eq!(corelog(arguments).status.code(), Some(2), "{arguments:?}");
+    }
+}

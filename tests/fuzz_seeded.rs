@@ -107,6 +107,39 @@ fn indexes() {
 }
 
 #[test]
+fn segment_recovery() {
+    let mut offset = 0;
+    let mut segment = |epochs: &[i32]| {
+        let batches = epochs.iter().map(|&epoch| {
+            let batch = BatchBuilder::new()
+                .base_offset(Offset(offset))
+                .leader_epoch(LeaderEpoch(epoch))
+                .producer(ProducerId(9), ProducerEpoch(0), Sequence(offset as i32))
+                .record(TimestampMs(1_000), Some(b"key"), Some(&[3; 70]))
+                .record(TimestampMs(1_001), Some(b"key"), None);
+            offset += 2;
+            batch.build()
+        });
+        batches.collect::<Vec<_>>().concat()
+    };
+    let log = segment(&[0, 0, 3, 3, 4]);
+    let behind = segment(&[4, 2]);
+    let index = OffsetIndex::new(Offset(0)).encode_from(0);
+    let corpus = [
+        [&[0], &log[..]].concat(),
+        [&[0], &log[..], &behind[..]].concat(),
+        [&[0], &log[..], &[0; 300]].concat(),
+        [&[0], &log[..], &log[..]].concat(),
+        [&[2], &log[..], &index[..]].concat(),
+    ];
+    fuzz(
+        "segment recovery",
+        |_| corpus.to_vec(),
+        fuzzed::segment_recovery,
+    );
+}
+
+#[test]
 fn state_files() {
     let mut epochs = LeaderEpochs::default();
     epochs.assign(LeaderEpoch(1), Offset(0));

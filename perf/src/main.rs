@@ -63,10 +63,10 @@ fn run(arguments: &RunArgs) -> ExitCode {
         Err(error) => return fail(EXIT_FAILED, &error),
     };
     print!("{}", report::text(&finished.report));
-    if let Some(path) = &arguments.json {
-        if let Err(error) = report::write_json(&finished.report, path) {
-            return fail(EXIT_FAILED, &error);
-        }
+    if let Some(path) = &arguments.json
+        && let Err(error) = report::write_json(&finished.report, path)
+    {
+        return fail(EXIT_FAILED, &error);
     }
     if let Some(directory) = &arguments.out {
         if let Err(error) =

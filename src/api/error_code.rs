@@ -134,9 +134,9 @@ pub fn of_partition(error: &PartitionError) -> ResponseError {
 /// The record of the batch that a refusal is about, if it is about one.
 pub fn record_index(error: &PartitionError) -> Option<i32> {
     match error {
-        PartitionError::InvalidBatch(InvalidBatch::Record { index, .. } | InvalidBatch::NullKey { index }) => {
-            Some(*index)
-        }
+        PartitionError::InvalidBatch(
+            InvalidBatch::Record { index, .. } | InvalidBatch::NullKey { index },
+        ) => Some(*index),
         PartitionError::InvalidBatch(InvalidBatch::Timestamp { index, .. }) => *index,
         _ => None,
     }
@@ -149,10 +149,14 @@ fn of_batch(invalid: &InvalidBatch) -> ResponseError {
         | InvalidBatch::Length { .. }
         | InvalidBatch::Crc { .. }
         | InvalidBatch::Inflate(_) => ResponseError::CorruptMessage,
-        InvalidBatch::TooLarge { .. } | InvalidBatch::InflatesTooLarge { .. } => ResponseError::MessageTooLarge,
+        InvalidBatch::TooLarge { .. } | InvalidBatch::InflatesTooLarge { .. } => {
+            ResponseError::MessageTooLarge
+        }
         InvalidBatch::Codec(_) => ResponseError::UnsupportedCompressionType,
         InvalidBatch::Transactional => ResponseError::InvalidTxnState,
-        InvalidBatch::Timestamp { .. } | InvalidBatch::LogAppendTimeFromClient => ResponseError::InvalidTimestamp,
+        InvalidBatch::Timestamp { .. } | InvalidBatch::LogAppendTimeFromClient => {
+            ResponseError::InvalidTimestamp
+        }
         InvalidBatch::Empty
         | InvalidBatch::OldMagic { .. }
         | InvalidBatch::BytesBehindBatch { .. }

@@ -19,6 +19,7 @@ use crate::metrics::MetricsRegistry;
 use crate::model::ShardId;
 use crate::model::limits::DRAIN_MS;
 use crate::server::accept::Server;
+use crate::shard::cache_budget::CacheBudget;
 use crate::shard::command::Message;
 use crate::shard::log_dir::LogDir;
 use crate::shard::metadata::RecoveredPartition;
@@ -39,7 +40,7 @@ pub struct ShardSeat {
     pub clock: Clock,
     pub metrics: MetricsRegistry,
     pub log_dir: LogDir,
-    pub tail_cache_bytes: usize,
+    pub cache_budget: CacheBudget,
     pub open_files_max: usize,
     /// Told when the shard has stopped and its clients have their answers.
     pub ended: Sender<ShardId>,
@@ -54,7 +55,7 @@ pub async fn run(seat: ShardSeat) {
         metrics: seat.metrics.shard(seat.shard),
         log_dir: seat.log_dir,
         config: seat.config,
-        tail_cache_bytes: seat.tail_cache_bytes,
+        cache_budget: seat.cache_budget,
         open_files_max: seat.open_files_max,
     };
     let shard = Shard::new(parts, seat.image);
@@ -73,9 +74,12 @@ pub async fn run(seat: ShardSeat) {
         })
         .detach();
     }
+    let mut from_outside = seat.from_outside;
+    while !matches!(from_outside.recv().await, Some(Message::Start) | None) {}
     let server = Server::new(shard.clone());
     let commands = seat.commands;
-    let controller = ControllerClient::new(move |command| commands.send(command).map_err(|_| ControllerGone));
+    let controller =
+        ControllerClient::new(move |command| commands.send(command).map_err(|_| ControllerGone));
     for (listener, advertised) in seat.listeners {
         let context = ApiContext {
             shard: shard.clone(),
@@ -84,9 +88,10 @@ pub async fn run(seat: ShardSeat) {
         };
         server.listen(listener.open(), context);
     }
-    let mut from_outside = seat.from_outside;
     while !shard.is_ended() {
-        let Some(message) = from_outside.recv().await else { break };
+        let Some(message) = from_outside.recv().await else {
+            break;
+        };
         shard.receive(message);
     }
     // What was answered last still has to reach its clients.

@@ -3,8 +3,6 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FallocateFlags, fallocate};
-
 use super::durable_file::{read_if_present, replace_file, sync_directory};
 use super::end_checkpoint::EndCheckpoint;
 use super::frame::{self, EncodeError, Frame, FrameDefect};
@@ -15,7 +13,7 @@ use crate::model::limits::{METADATA_BATCH_BYTES_MAX, METADATA_RESERVE_BYTES};
 ///
 /// ```text
 ///   metadata.snapshot   one frame: records that build the image as it was after batch S (absent at first: S = 0)
-///   metadata.log        frames with the batches behind S, and perhaps older ones that the snapshot holds already
+///   metadata.log        frames with the batches behind S, perhaps older ones that the snapshot holds already, then zeros
 ///   metadata.end        the last batch that was promised
 /// ```
 ///
@@ -26,12 +24,18 @@ use crate::model::limits::{METADATA_BATCH_BYTES_MAX, METADATA_RESERVE_BYTES};
 /// - a log that ends before the last promise was shortened, and is an error;
 /// - whole frames behind the last promise are kept: their change may have been followed, and nobody was told that it failed.
 ///
+/// The zeros are written ahead, so that an append overwrites blocks that are there: its sync then waits for no journal, and small
+/// changes still succeed on a full disk.
+///
 /// A failed sync is never tried again, for a second one can report success for bytes that are gone: the log is then offline.
 pub struct MetadataLog {
     directory: PathBuf,
     file: File,
     end: EndCheckpoint,
+    /// Where the next frame goes.
     length_bytes: u64,
+    /// Up to where there are zeros.
+    reserved_bytes: u64,
     sequence: u64,
     snapshot_interval_bytes: u64,
     snapshot_at_bytes: u64,
@@ -133,12 +137,14 @@ impl MetadataLog {
             file,
             end,
             length_bytes: replayed.length_bytes,
+            reserved_bytes: bytes.len() as u64,
             sequence: replayed.sequence,
             snapshot_interval_bytes,
             snapshot_at_bytes: snapshot_interval_bytes,
             offline: false,
         };
-        log.settle(bytes.len() as u64, promised)?;
+        let tail = &bytes[replayed.length_bytes as usize..];
+        log.settle(!is_zero(tail), promised)?;
         Ok((log, replayed.image))
     }
 
@@ -150,8 +156,10 @@ impl MetadataLog {
             return Err(MetadataLogError::Offline { path });
         }
         let bytes = frame::encode(self.sequence + 1, records, METADATA_BATCH_BYTES_MAX)?;
+        self.reserve(bytes.len() as u64);
         if let Err(source) = self.file.write_all_at(&bytes, self.length_bytes) {
             // A full disk is no lasting fault: what was written of the frame is taken back, and the next change may succeed.
+            self.reserved_bytes = self.length_bytes;
             self.offline = self.file.set_len(self.length_bytes).is_err();
             return Err(io_error(&path, "append to it")(source));
         }
@@ -166,7 +174,7 @@ impl MetadataLog {
         promised?;
         self.sequence += 1;
         self.length_bytes += bytes.len() as u64;
-        self.reserve();
+        self.reserved_bytes = self.reserved_bytes.max(self.length_bytes);
         Ok(())
     }
 
@@ -192,49 +200,50 @@ impl MetadataLog {
         replace_file(&snapshot_path, &bytes).map_err(io_error(&snapshot_path, "replace it"))?;
         let path = self.path();
         self.file.set_len(0).map_err(io_error(&path, "empty it"))?;
-        self.length_bytes = 0;
+        (self.length_bytes, self.reserved_bytes) = (0, 0);
         if let Err(source) = self.file.sync_data() {
             self.offline = true;
             return Err(io_error(&path, "sync it")(source));
         }
-        self.reserve();
         Ok(())
     }
 
-    /// Makes the file end where the replay ended, and promises what it found.
-    fn settle(&mut self, file_bytes: u64, promised: u64) -> Result<(), MetadataLogError> {
+    /// Cuts off what a crash left of an unfinished write, and promises what the replay found.
+    fn settle(&mut self, is_unfinished: bool, promised: u64) -> Result<(), MetadataLogError> {
         let path = self.path();
-        if file_bytes > self.length_bytes {
+        if is_unfinished {
             tracing::warn!(
                 file = %path.display(),
                 position = self.length_bytes,
-                cut_bytes = file_bytes - self.length_bytes,
+                cut_bytes = self.reserved_bytes - self.length_bytes,
                 "cut off an unfinished write at the end of the metadata log"
             );
             self.file
                 .set_len(self.length_bytes)
                 .map_err(io_error(&path, "cut it"))?;
+            self.reserved_bytes = self.length_bytes;
         }
-        if file_bytes > self.length_bytes || self.sequence > promised {
+        if is_unfinished || self.sequence > promised {
             self.file.sync_data().map_err(io_error(&path, "sync it"))?;
             let end_path = self.directory.join(END);
             self.end
                 .write(self.sequence)
                 .map_err(io_error(&end_path, "write it"))?;
         }
-        self.reserve();
         Ok(())
     }
 
-    /// Blocks behind the end, so that small changes still succeed on a full disk. Where the file system cannot do it, or is full
-    /// now, there is no reserve and nothing else is wrong.
-    fn reserve(&self) {
-        let _no_reserve = fallocate(
-            &self.file,
-            FallocateFlags::KEEP_SIZE,
-            self.length_bytes,
-            METADATA_RESERVE_BYTES,
-        );
+    /// Writes zeros ahead, where those that are there would not last for a frame of this size. On a full disk there are fewer of
+    /// them, or none, and nothing else is wrong.
+    fn reserve(&mut self, frame_bytes: u64) {
+        if self.length_bytes + frame_bytes + METADATA_RESERVE_BYTES / 2 <= self.reserved_bytes {
+            return;
+        }
+        let wanted_bytes = self.length_bytes + frame_bytes + METADATA_RESERVE_BYTES;
+        let zeros = vec![0; (wanted_bytes - self.reserved_bytes) as usize];
+        if self.file.write_all_at(&zeros, self.reserved_bytes).is_ok() {
+            self.reserved_bytes = wanted_bytes;
+        }
     }
 
     fn path(&self) -> PathBuf {
@@ -272,7 +281,7 @@ fn replay(
         let next = match decode_in_order(rest, previous, snapshot_sequence) {
             Ok(next) => next,
             Err(defect) => {
-                let number = previous.map_or(sequence, |previous| previous) + 1;
+                let number = previous.unwrap_or(sequence) + 1;
                 check_unfinished(path, rest, position as u64, number, promised, defect)?;
                 break;
             }
@@ -330,7 +339,7 @@ fn decode_in_order(
     }
 }
 
-/// Whether a bad frame can be what a crash left of the last write. `number` is the frame that belongs there.
+/// Whether a bad frame is the zeros ahead, or can be what a crash left of the last write. `number` is the frame that belongs there.
 fn check_unfinished(
     path: &Path,
     bytes: &[u8],
@@ -339,6 +348,9 @@ fn check_unfinished(
     promised: u64,
     defect: FrameDefect,
 ) -> Result<(), MetadataLogError> {
+    if number > promised && is_zero(bytes) {
+        return Ok(());
+    }
     let whole = matches!(
         defect,
         FrameDefect::Records(_) | FrameDefect::Sequence { .. }
@@ -362,6 +374,10 @@ fn check_unfinished(
         }
         None => Ok(()),
     }
+}
+
+fn is_zero(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| *byte == 0)
 }
 
 fn open_end(directory: &Path) -> Result<(EndCheckpoint, u64), MetadataLogError> {

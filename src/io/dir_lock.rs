@@ -63,7 +63,6 @@ pub struct DirLock {
     /// The lock belongs to this open file.
     file: File,
     directory: PathBuf,
-    owner_was_killed: bool,
 }
 
 impl DirLock {
@@ -87,7 +86,16 @@ impl DirLock {
                 .open(&path);
             let mut file = opened.map_err(failed)?;
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Self::take_over(file, directory).map_err(failed),
+                Ok(()) => {
+                    Owner::this_process()
+                        .map_err(failed)?
+                        .write_to(&mut file)
+                        .map_err(failed)?;
+                    return Ok(Self {
+                        file,
+                        directory: directory.to_owned(),
+                    });
+                }
                 Err(Errno::WOULDBLOCK) => {}
                 Err(error) => return Err(failed(error.into())),
             }
@@ -116,38 +124,17 @@ impl DirLock {
         }
     }
 
-    /// The file is locked by now.
-    fn take_over(mut file: File, directory: &Path) -> io::Result<Self> {
-        // A clean stop leaves the file empty.
-        let owner_was_killed = file.metadata()?.len() > 0;
-        Owner::this_process()?.write_to(&mut file)?;
-        Ok(Self { file, directory: directory.to_owned(), owner_was_killed })
-    }
-
-    /// Whether the last owner ended without `release_clean`. If its lock was not tied to its rings, what it was writing may still be on its
-    /// way to the disk.
-    pub fn owner_was_killed(&self) -> bool {
-        self.owner_was_killed
-    }
-
-    /// Gives the directory up after a clean stop.
-    pub fn release_clean(self) {
-        if let Err(error) = self.file.set_len(0) {
-            tracing::warn!(directory = %self.directory.display(), %error, "the next start will take this stop for a crash");
-        }
-    }
-
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// Ties the lock to every io_uring that this process has now: from here on the directory is free only when all of them have ended. To be called when
-    /// the executors stand and before they write; again after new ones were started. One lock for each process: a ring that is tied to
-    /// another stays so. Returns the number of rings.
-    pub fn tie_to_rings(&self) -> Result<usize, DirLockError> {
+    /// Ties all locks of this process to every io_uring that it has: to be called once, when the executors stand and before the first write. Returns the
+    /// number of rings.
+    pub fn tie_to_rings(locks: &[DirLock]) -> Result<usize, DirLockError> {
+        let files: Vec<RawFd> = locks.iter().map(|lock| lock.file.as_raw_fd()).collect();
         let rings = rings_of_this_process().map_err(DirLockError::Tie)?;
         for ring in &rings {
-            register_file(*ring, &self.file).map_err(DirLockError::Tie)?;
+            register_files(*ring, &files).map_err(DirLockError::Tie)?;
         }
         Ok(rings.len())
     }
@@ -167,14 +154,23 @@ fn rings_of_this_process() -> io::Result<Vec<RawFd>> {
     Ok(rings)
 }
 
-fn register_file(ring: RawFd, file: &File) -> io::Result<()> {
-    let files = [file.as_raw_fd()];
-    let count = files.len() as libc::c_uint;
-    // SAFETY: the kernel reads `count` descriptors from `files` during the call, and keeps its own reference to the file.
-    let outcome = unsafe { libc::syscall(libc::SYS_io_uring_register, ring, REGISTER_FILES, files.as_ptr(), count) };
-    let error = io::Error::last_os_error();
-    // EBUSY: registered before. glommio registers no files.
-    if outcome >= 0 || error.raw_os_error() == Some(libc::EBUSY) { Ok(()) } else { Err(error) }
+fn register_files(ring: RawFd, files: &[RawFd]) -> io::Result<()> {
+    let count = libc::c_uint::try_from(files.len()).map_err(io::Error::other)?;
+    // SAFETY: the kernel reads `count` descriptors from `files` during the call, and keeps its own references to the files.
+    let outcome = unsafe {
+        libc::syscall(
+            libc::SYS_io_uring_register,
+            ring,
+            REGISTER_FILES,
+            files.as_ptr(),
+            count,
+        )
+    };
+    if outcome < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
 }
 
 /// A process, and not another one that later got its number.
@@ -263,18 +259,6 @@ mod tests {
     }
 
     #[test]
-    fn a_clean_stop_is_told_from_a_crash() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let lock = DirLock::acquire(directory.path()).expect("a lock");
-        assert!(!lock.owner_was_killed(), "there was none");
-        drop(lock);
-        let lock = DirLock::acquire(directory.path()).expect("a lock");
-        assert!(lock.owner_was_killed());
-        lock.release_clean();
-        assert!(!DirLock::acquire(directory.path()).expect("a lock").owner_was_killed());
-    }
-
-    #[test]
     fn a_directory_that_is_not_there_is_an_error_with_its_path() {
         let directory = tempfile::tempdir().expect("a directory");
         let error = DirLock::acquire(&directory.path().join("missing")).expect_err("no directory");
@@ -309,10 +293,8 @@ mod tests {
         let directory = PathBuf::from(directory);
         block_on(async {
             let lock = DirLock::acquire(&directory).expect("the lock");
-            assert!(lock.tie_to_rings().expect("rings") > 0);
-            assert!(lock.tie_to_rings().expect("the same rings") > 0);
-            drop(lock);
-            // What holds the directory now are the rings.
+            assert!(DirLock::tie_to_rings(&[lock]).expect("rings") > 0);
+            // The lock is dropped by now: what holds the directory are the rings.
             let error = DirLock::acquire(&directory).expect_err("the rings have not ended");
             assert!(matches!(error, DirLockError::Held { .. }), "{error}");
             println!("\nthe rings hold the directory");
@@ -342,8 +324,7 @@ mod tests {
         );
         owner.kill().expect("a kill");
         // Not waited for yet: the remains of a process own nothing either.
-        let lock = DirLock::acquire(directory.path()).expect("the lock of a dead owner");
-        assert!(lock.owner_was_killed());
+        DirLock::acquire(directory.path()).expect("the lock of a dead owner");
         owner.wait().expect("its end");
     }
 }

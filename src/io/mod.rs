@@ -18,5 +18,6 @@ pub mod executor;
 pub mod mesh;
 pub mod net;
 pub mod oneshot;
+mod page_allocator;
 mod pool;
 pub mod recv;

@@ -115,8 +115,8 @@ pub const SETTING_VALUE_BYTES_MAX: usize = 32 * 1024;
 /// One batch of metadata records, archived. A larger change is refused.
 pub const METADATA_BATCH_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// Space that the metadata log holds ready behind its end, so that topics can still be deleted on a full disk.
-pub const METADATA_RESERVE_BYTES: u64 = 1024 * 1024;
+/// Zeros that the metadata log holds ready behind its end, so that topics can still be deleted on a full disk.
+pub const METADATA_RESERVE_BYTES: u64 = 256 * 1024;
 
 /// API keys from 0 up that are counted each on its own; higher and negative ones share the last slot.
 pub const API_KEYS_COUNTED_MAX: usize = 128;
@@ -188,9 +188,6 @@ pub const FOLLOW_METADATA_MS: u64 = 60_000;
 /// How long a stopping broker keeps connections open for answers to leave.
 pub const DRAIN_MS: u64 = 2_000;
 
-/// How long a start waits if the last owner of the data directory was killed: its last writes may still be on their way to the disk.
-pub const KILLED_OWNER_WAIT_MS: u64 = 200;
-
 /// The share of the process's descriptors that segment files may use, in percent; the rest is for connections and small files.
 pub const OPEN_FILES_PERCENT_MAX: u64 = 60;
 
@@ -202,3 +199,14 @@ pub const SWEEP_MS: u64 = 250;
 
 /// At most one line in this time tells of connections that were closed for what they sent.
 pub const REJECTION_LOG_INTERVAL_MS: u64 = 1_000;
+
+/// What a tool reads of one index file at most: above what any segment below 2 GiB has.
+pub const INDEX_FILE_BYTES_MAX: u64 = 512 * 1024 * 1024;
+/// How long a start waits for the writes of a process that has ended. Longer: the start fails.
+pub const DIR_LOCK_WAIT_FOR_DEAD_OWNER_MS: u64 = 30_000;
+
+/// How long a start waits for a process that lives and holds the data directory, since it may just have been killed.
+pub const DIR_LOCK_WAIT_FOR_LIVING_OWNER_MS: u64 = 1_000;
+
+/// How often either looks again.
+pub const DIR_LOCK_RETRY_MS: u64 = 10;

@@ -36,7 +36,11 @@ impl AppendToken {
 }
 
 impl Shard {
-    pub(super) fn append(self: &Rc<Self>, items: Vec<AppendItem>, reply: ReplyTo<Vec<AppendReply>>) {
+    pub(super) fn append(
+        self: &Rc<Self>,
+        items: Vec<AppendItem>,
+        reply: ReplyTo<Vec<AppendReply>>,
+    ) {
         let group = Rc::new(AppendGroup {
             replies: RefCell::new(items.iter().map(|_| None).collect()),
             open_count: Cell::new(items.len()),
@@ -46,7 +50,11 @@ impl Shard {
             self.finish_group(&group);
         }
         for (index, item) in items.into_iter().enumerate() {
-            let token = AppendToken { group: group.clone(), index, answer: None };
+            let token = AppendToken {
+                group: group.clone(),
+                index,
+                answer: None,
+            };
             self.append_one(item, token);
         }
     }
@@ -69,11 +77,14 @@ impl Shard {
             }
         };
         if !partition.parked.borrow().is_empty() {
-            partition.parked.borrow_mut().push_back(ParkedBatch { batch, token });
+            partition
+                .parked
+                .borrow_mut()
+                .push_back(ParkedBatch { batch, token });
             return;
         }
         if let Err(parked) = self.try_append(&partition, batch, token) {
-            partition.parked.borrow_mut().push_back(parked);
+            partition.parked.borrow_mut().push_back(*parked);
         }
         self.prepare(&partition);
     }
@@ -84,17 +95,30 @@ impl Shard {
         partition: &Rc<HostedPartition>,
         batch: CheckedBatch,
         token: AppendToken,
-    ) -> Result<(), ParkedBatch> {
+    ) -> Result<(), Box<ParkedBatch>> {
         let monotonic = self.clock().monotonic();
         let mut leader = partition.leader.borrow_mut();
         let cached_before = Cached::of(&leader);
         let outcome = leader.append(&batch, self.clock().now(), monotonic.as_ns());
         let (answer, confirm_at) = match outcome {
-            Outcome::NotNow(_) => return Err(ParkedBatch { batch, token }),
-            Outcome::Refused { why, confirm_at } => (Err(PartitionError::Producer(why)), confirm_at),
-            Outcome::InLog { base_offset, log_append_time, confirm_at } => {
+            Outcome::NotNow(_) => return Err(Box::new(ParkedBatch { batch, token })),
+            Outcome::Refused { why, confirm_at } => {
+                (Err(PartitionError::Producer(why)), confirm_at)
+            }
+            Outcome::InLog {
+                base_offset,
+                log_append_time,
+                confirm_at,
+            } => {
                 let log_start = leader.log().start();
-                (Ok(AppendDone { base_offset, log_append_time, log_start }), confirm_at)
+                (
+                    Ok(AppendDone {
+                        base_offset,
+                        log_append_time,
+                        log_start,
+                    }),
+                    confirm_at,
+                )
             }
         };
         let cached = Cached::of(&leader).since(cached_before);
@@ -112,16 +136,23 @@ impl Shard {
     /// Appends what waited for room, as far as there is room now.
     pub(super) fn append_parked(self: &Rc<Self>, partition: &Rc<HostedPartition>) {
         loop {
-            let Some(ParkedBatch { batch, token }) = partition.parked.borrow_mut().pop_front() else { break };
+            let Some(ParkedBatch { batch, token }) = partition.parked.borrow_mut().pop_front()
+            else {
+                break;
+            };
             if let Err(parked) = self.try_append(partition, batch, token) {
-                partition.parked.borrow_mut().push_front(parked);
+                partition.parked.borrow_mut().push_front(*parked);
                 break;
             }
         }
     }
 
     /// Refuses what waited for room.
-    pub(super) fn refuse_parked(self: &Rc<Self>, partition: &HostedPartition, why: &PartitionError) {
+    pub(super) fn refuse_parked(
+        self: &Rc<Self>,
+        partition: &HostedPartition,
+        why: &PartitionError,
+    ) {
         let parked = std::mem::take(&mut *partition.parked.borrow_mut());
         for ParkedBatch { token, .. } in parked {
             self.answer_append(token.with(Err(why.clone())));
@@ -130,8 +161,13 @@ impl Shard {
 
     /// Gives a batch the answer that it carries.
     pub(super) fn answer_append(&self, token: AppendToken) {
-        let AppendToken { group, index, answer } = token;
-        group.replies.borrow_mut()[index] = Some(answer.expect("a token that is answered carries its answer"));
+        let AppendToken {
+            group,
+            index,
+            answer,
+        } = token;
+        group.replies.borrow_mut()[index] =
+            Some(answer.expect("a token that is answered carries its answer"));
         group.open_count.set(group.open_count.get() - 1);
         if group.open_count.get() == 0 {
             self.finish_group(&group);
@@ -145,7 +181,10 @@ impl Shard {
 
     fn finish_group(&self, group: &AppendGroup) {
         let replies = std::mem::take(&mut *group.replies.borrow_mut());
-        let replies = replies.into_iter().map(|reply| reply.expect("every batch was answered")).collect();
+        let replies = replies
+            .into_iter()
+            .map(|reply| reply.expect("every batch was answered"))
+            .collect();
         let reply = group.reply.take().expect("a command is answered once");
         self.router().answer(reply, replies);
     }

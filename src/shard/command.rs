@@ -8,11 +8,11 @@ use smallvec::SmallVec;
 use crate::io::disk::DiskError;
 use crate::metadata::{MetadataDelta, MetadataImage};
 use crate::model::{LeaderEpoch, Offset, TimestampMs, TopicPartition};
-use crate::storage::producer_state::ActiveProducer;
+use crate::partition::leader::ProducerRefusal;
 use crate::record::validate::InvalidBatch;
 use crate::shard::call::{CallSlot, ReplyTo};
-use crate::partition::leader::ProducerRefusal;
 use crate::storage::file_error::FileError;
+use crate::storage::producer_state::ActiveProducer;
 use crate::storage::reader::ReadError;
 
 /// What travels over the mesh.
@@ -21,6 +21,8 @@ pub enum Message {
     Command(Command),
     /// The call in this slot has its answer.
     Wake(CallSlot),
+    /// Everything stands; clients may come.
+    Start,
     /// The shard has stopped; its executor may end.
     End,
 }
@@ -32,10 +34,17 @@ pub enum Command {
     AwaitData(Vec<(TopicPartition, Offset)>, WaitFlag, ReplyTo<()>),
     ListOffsets(Vec<ListOffsetsItem>, ReplyTo<Vec<ListOffsetsReply>>),
     EpochEnds(Vec<EpochEndItem>, ReplyTo<Vec<EpochEndReply>>),
-    DeleteRecords(Vec<(TopicPartition, DeleteBefore)>, ReplyTo<Vec<DeleteRecordsReply>>),
+    DeleteRecords(
+        Vec<(TopicPartition, DeleteBefore)>,
+        ReplyTo<Vec<DeleteRecordsReply>>,
+    ),
     LogSizes(ReplyTo<Vec<LogSize>>),
     Producers(Vec<TopicPartition>, ReplyTo<Vec<ProducersReply>>),
-    ApplyMetadata(Arc<MetadataImage>, Arc<MetadataDelta>, ReplyTo<Result<(), String>>),
+    ApplyMetadata(
+        Arc<MetadataImage>,
+        Arc<MetadataDelta>,
+        ReplyTo<Result<(), String>>,
+    ),
     /// Flush and checkpoint everything; nothing is appended afterwards.
     Stop(ReplyTo<Result<(), String>>),
 }
@@ -46,11 +55,21 @@ pub enum PartitionError {
     #[error("partition {0} is not here")]
     Unknown(TopicPartition),
     #[error("leader epoch {given} is older than {current}")]
-    FencedLeaderEpoch { given: LeaderEpoch, current: LeaderEpoch },
+    FencedLeaderEpoch {
+        given: LeaderEpoch,
+        current: LeaderEpoch,
+    },
     #[error("leader epoch {given} is newer than {current}")]
-    UnknownLeaderEpoch { given: LeaderEpoch, current: LeaderEpoch },
+    UnknownLeaderEpoch {
+        given: LeaderEpoch,
+        current: LeaderEpoch,
+    },
     #[error("offset {offset} is not in {start}..{end}")]
-    OffsetOutOfRange { offset: Offset, start: Offset, end: Offset },
+    OffsetOutOfRange {
+        offset: Offset,
+        start: Offset,
+        end: Offset,
+    },
     #[error("{0}")]
     InvalidBatch(InvalidBatch),
     #[error("{0}")]

@@ -6,11 +6,11 @@ use std::path::PathBuf;
 
 use crate::config::TopicConfig;
 use crate::io::clock::Monotonic;
-use crate::model::{Offset, TopicName, TopicPartition};
-use crate::storage::log::LogId;
+use crate::model::{FilePosition, Offset, TopicName, TopicPartition};
 use crate::partition::leader::{CheckedBatch, Leader};
 use crate::shard::append::AppendToken;
 use crate::shard::read::DataWaiter;
+use crate::storage::log::LogId;
 
 /// The leader, with what this product hands back to those who wait.
 pub type HostedLeader = Leader<AppendToken, DataWaiter>;
@@ -32,6 +32,8 @@ pub struct HostedPartition {
     /// When the oldest bytes that no fdatasync covers were written.
     pub unsynced_since: Cell<Option<Monotonic>>,
     pub checkpointed: Cell<Checkpointed>,
+    /// How much space the file holds that waits to become the next segment, if there is one.
+    pub spare: Cell<Option<FilePosition>>,
     log_id: LogId,
     directory: PathBuf,
 }
@@ -62,6 +64,7 @@ impl HostedPartition {
             last_append: Cell::new(checkpointed.at),
             unsynced_since: Cell::new(None),
             checkpointed: Cell::new(checkpointed),
+            spare: Cell::new(None),
             log_id: leader.log().id(),
             directory: leader.log().directory().to_owned(),
             leader: RefCell::new(leader),
@@ -96,6 +99,8 @@ pub struct Flags {
     pub is_checkpointing: Cell<bool>,
     /// A file was made in its directory since the directory was last synced.
     pub has_new_files: Cell<bool>,
+    /// The last attempt to prepare space failed.
+    pub is_out_of_space: Cell<bool>,
     /// Deleted: tasks that still run on it must not touch its directory.
     pub is_gone: Cell<bool>,
 }

@@ -32,8 +32,11 @@ struct ReadProgress {
 impl Shard {
     pub(super) fn read(self: &Rc<Self>, request: ReadRequest, reply: ReplyTo<Vec<ReadReply>>) {
         let ReadRequest { items, max_bytes } = request;
-        let mut progress =
-            ReadProgress { replies: Vec::with_capacity(items.len()), left_bytes: max_bytes, is_first: true };
+        let mut progress = ReadProgress {
+            replies: Vec::with_capacity(items.len()),
+            left_bytes: max_bytes,
+            is_first: true,
+        };
         let mut items = items.into_iter();
         while let Some(item) = items.next() {
             if let Some((partition, plan)) = self.read_from_memory(item, &mut progress) {
@@ -42,7 +45,8 @@ impl Shard {
                 executor::spawn_local(async move {
                     shard.read_from_disk(&partition, plan, &mut progress).await;
                     for item in items {
-                        if let Some((partition, plan)) = shard.read_from_memory(item, &mut progress) {
+                        if let Some((partition, plan)) = shard.read_from_memory(item, &mut progress)
+                        {
                             shard.read_from_disk(&partition, plan, &mut progress).await;
                         }
                     }
@@ -62,7 +66,9 @@ impl Shard {
         progress: &mut ReadProgress,
     ) -> Option<(Rc<HostedPartition>, ReadPlan)> {
         let Some(partition) = self.partition(item.partition) else {
-            progress.replies.push(Err(PartitionError::Unknown(item.partition)));
+            progress
+                .replies
+                .push(Err(PartitionError::Unknown(item.partition)));
             return None;
         };
         let leader = partition.leader.borrow();
@@ -77,7 +83,11 @@ impl Shard {
             below: leader.high_watermark(),
         };
         let is_at_end = item.offset >= wanted.below || wanted.max_bytes == 0 && !wanted.first_whole;
-        let run = match if is_at_end { ReadPlan::Nothing } else { leader.log().plan_read(wanted) } {
+        let run = match if is_at_end {
+            ReadPlan::Nothing
+        } else {
+            leader.log().plan_read(wanted)
+        } {
             ReadPlan::Nothing => ByteRun::starting_at(crate::model::FilePosition::ZERO),
             ReadPlan::Memory(run) => run,
             plan @ (ReadPlan::Disk(_) | ReadPlan::Corrupt { .. }) => {
@@ -90,7 +100,12 @@ impl Shard {
         None
     }
 
-    async fn read_from_disk(&self, partition: &HostedPartition, plan: ReadPlan, progress: &mut ReadProgress) {
+    async fn read_from_disk(
+        &self,
+        partition: &HostedPartition,
+        plan: ReadPlan,
+        progress: &mut ReadProgress,
+    ) {
         let run = match plan {
             ReadPlan::Disk(read) => read_batches(read, self.read_ahead()).await,
             ReadPlan::Corrupt { segment, position } => {
@@ -104,21 +119,34 @@ impl Shard {
             Ok(run) => progress.add(partition, run),
             Err(error) => {
                 tracing::error!(topic = %partition.topic, partition = %partition.partition.partition, %error, "read failed");
-                progress.replies.push(Err(PartitionError::Read(Arc::new(error))));
+                progress
+                    .replies
+                    .push(Err(PartitionError::Read(Arc::new(error))));
             }
         }
     }
 
     /// Answers `reply` as soon as one of the partitions has a record at its offset, or cannot be read from any more.
-    pub(super) fn await_data(&self, items: Vec<(TopicPartition, Offset)>, flag: WaitFlag, reply: ReplyTo<()>) {
+    pub(super) fn await_data(
+        &self,
+        items: Vec<(TopicPartition, Offset)>,
+        flag: WaitFlag,
+        reply: ReplyTo<()>,
+    ) {
         let poll = Rc::new(std::cell::Cell::new(Some(reply)));
         for (id, offset) in items {
-            let waiter = DataWaiter { flag: flag.clone(), poll: poll.clone() };
+            let waiter = DataWaiter {
+                flag: flag.clone(),
+                poll: poll.clone(),
+            };
             let ready = match self.partition(id) {
                 Some(partition) => {
                     let mut leader = partition.leader.borrow_mut();
-                    if leader.waiters_mut().len() >= crate::model::limits::FETCH_WAITERS_SWEEP_COUNT {
-                        leader.waiters_mut().retain(|waiter| waiter.flag.strong_count() > 0);
+                    if leader.waiters_mut().len() >= crate::model::limits::FETCH_WAITERS_SWEEP_COUNT
+                    {
+                        leader
+                            .waiters_mut()
+                            .retain(|waiter| waiter.flag.strong_count() > 0);
                     }
                     leader.wait_for_data(offset, waiter)
                 }
@@ -147,7 +175,11 @@ impl ReadProgress {
             high_watermark: leader.high_watermark(),
             log_start: leader.log().start(),
             records_bytes: run.len(),
-            records: if run.is_empty() { SmallVec::new() } else { run.into_pieces() },
+            records: if run.is_empty() {
+                SmallVec::new()
+            } else {
+                run.into_pieces()
+            },
         }));
     }
 }
@@ -156,7 +188,11 @@ fn check_read(leader: &HostedLeader, item: &ReadItem) -> Result<(), PartitionErr
     check_epoch(leader.epoch(), item.current_epoch)?;
     let (start, end) = (leader.log().start(), leader.high_watermark());
     if item.offset < start || item.offset > end {
-        return Err(PartitionError::OffsetOutOfRange { offset: item.offset, start, end });
+        return Err(PartitionError::OffsetOutOfRange {
+            offset: item.offset,
+            start,
+            end,
+        });
     }
     Ok(())
 }

@@ -15,7 +15,12 @@ pub struct Router {
 
 impl Router {
     pub fn new(me: ShardId, shard_count: u16, outbox: Outbox<Message>) -> Self {
-        Self { me, shard_count, calls: CallTable::default(), outbox }
+        Self {
+            me,
+            shard_count,
+            calls: CallTable::default(),
+            outbox,
+        }
     }
 
     pub fn me(&self) -> ShardId {

@@ -12,7 +12,8 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     unfinished.push(UNFINISHED_SUFFIX);
     let unfinished = Path::new(&unfinished);
     let mut file = File::create(unfinished).map_err(FileError::of("create", unfinished))?;
-    file.write_all(bytes).map_err(FileError::of("write", unfinished))?;
+    file.write_all(bytes)
+        .map_err(FileError::of("write", unfinished))?;
     file.sync_all().map_err(FileError::of("sync", unfinished))?;
     drop(file);
     fs::rename(unfinished, path).map_err(FileError::of("rename", unfinished))?;
@@ -27,19 +28,25 @@ pub fn read(path: &Path, bytes_max: u64) -> Result<Option<Vec<u8>>, FileError> {
         opened => opened.map_err(FileError::of("open", path))?,
     };
     let mut bytes = Vec::new();
-    file.take(bytes_max + 1).read_to_end(&mut bytes).map_err(FileError::of("read", path))?;
+    file.take(bytes_max + 1)
+        .read_to_end(&mut bytes)
+        .map_err(FileError::of("read", path))?;
     Ok(Some(bytes))
 }
 
 /// Makes what was created, renamed or removed in a directory survive a power cut.
 pub fn sync_dir(dir: &Path) -> Result<(), FileError> {
-    File::open(dir).and_then(|dir| dir.sync_all()).map_err(FileError::of("sync directory", dir))
+    File::open(dir)
+        .and_then(|dir| dir.sync_all())
+        .map_err(FileError::of("sync directory", dir))
 }
 
 /// Removes a file; one that is not there is removed already.
 pub fn remove(path: &Path) -> Result<(), FileError> {
     match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(FileError::of("remove", path)(error)),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(FileError::of("remove", path)(error))
+        }
         _ => Ok(()),
     }
 }
@@ -69,8 +76,13 @@ mod tests {
 
     #[test]
     fn errors_name_the_operation_and_the_path() {
-        let error = replace(Path::new("/nonexistent/x"), b"").unwrap_err().to_string();
-        assert!(error.starts_with("cannot create /nonexistent/x.tmp: "), "{error}");
+        let error = replace(Path::new("/nonexistent/x"), b"")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.starts_with("cannot create /nonexistent/x.tmp: "),
+            "{error}"
+        );
         assert!(remove(Path::new("/nonexistent/x")).is_ok());
     }
 }

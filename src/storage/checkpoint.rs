@@ -2,7 +2,9 @@ use std::path::Path;
 
 use rkyv::rancor;
 
-use crate::model::{FilePosition, LeaderEpoch, Offset, PartitionIndex, TimestampMs, TopicId, TopicPartition};
+use crate::model::{
+    FilePosition, LeaderEpoch, Offset, PartitionIndex, TimestampMs, TopicId, TopicPartition,
+};
 
 use super::atomic_file;
 use super::checksum_frame::{ChecksumFrame, FrameDamage};
@@ -13,7 +15,10 @@ use super::time_index::TimeIndexEntry;
 /// The file's name in the partition's directory.
 pub const CHECKPOINT_FILE: &str = "partition.checkpoint";
 
-const FRAME: ChecksumFrame = ChecksumFrame { magic: *b"CLPC", version: 1 };
+const FRAME: ChecksumFrame = ChecksumFrame {
+    magic: *b"CLPC",
+    version: 1,
+};
 
 /// One page, so that a checkpoint costs one block.
 const FILE_BYTES_MAX: u64 = 4096;
@@ -110,8 +115,14 @@ impl PartitionCheckpoint {
             leader_epoch: point.leader_epoch.0,
             offset_entries: point.index_lengths.offset_entries,
             time_entries: point.index_lengths.time_entries,
-            latest_timestamp: point.latest.map_or(TimestampMs::NONE, |latest| latest.timestamp).0,
-            latest_offset: point.latest.map_or(Offset::UNKNOWN, |latest| latest.offset).0,
+            latest_timestamp: point
+                .latest
+                .map_or(TimestampMs::NONE, |latest| latest.timestamp)
+                .0,
+            latest_offset: point
+                .latest
+                .map_or(Offset::UNKNOWN, |latest| latest.offset)
+                .0,
             producer_count: point.producer_count,
         };
         FRAME.wrap(&rkyv::to_bytes::<rancor::Error>(&body).expect("plain numbers always serialize"))
@@ -119,8 +130,12 @@ impl PartitionCheckpoint {
 
     pub fn decode(file: &[u8]) -> Result<Self, CheckpointDamage> {
         let body = FRAME.unwrap(file)?;
-        let body = rkyv::from_bytes::<CheckpointBody, rancor::Error>(&body).map_err(|_| FrameDamage::Body)?;
-        let latest = TimeIndexEntry { timestamp: TimestampMs(body.latest_timestamp), offset: Offset(body.latest_offset) };
+        let body = rkyv::from_bytes::<CheckpointBody, rancor::Error>(&body)
+            .map_err(|_| FrameDamage::Body)?;
+        let latest = TimeIndexEntry {
+            timestamp: TimestampMs(body.latest_timestamp),
+            offset: Offset(body.latest_offset),
+        };
         Ok(Self {
             partition: TopicPartition {
                 topic: TopicId(uuid::Uuid::from_bytes(body.topic_id)),
@@ -132,7 +147,10 @@ impl PartitionCheckpoint {
                 segment: Offset(body.segment),
                 position: FilePosition(body.position),
                 leader_epoch: LeaderEpoch(body.leader_epoch),
-                index_lengths: IndexLengths { offset_entries: body.offset_entries, time_entries: body.time_entries },
+                index_lengths: IndexLengths {
+                    offset_entries: body.offset_entries,
+                    time_entries: body.time_entries,
+                },
                 latest: (latest.timestamp > TimestampMs::NONE).then_some(latest),
                 producer_count: body.producer_count,
             },
@@ -145,10 +163,12 @@ impl PartitionCheckpoint {
     }
 
     pub fn read(dir: &Path) -> Result<Result<Self, CheckpointDamage>, FileError> {
-        Ok(match atomic_file::read(&dir.join(CHECKPOINT_FILE), FILE_BYTES_MAX)? {
-            Some(file) => Self::decode(&file),
-            None => Err(CheckpointDamage::Missing),
-        })
+        Ok(
+            match atomic_file::read(&dir.join(CHECKPOINT_FILE), FILE_BYTES_MAX)? {
+                Some(file) => Self::decode(&file),
+                None => Err(CheckpointDamage::Missing),
+            },
+        )
     }
 }
 
@@ -158,15 +178,24 @@ mod tests {
 
     fn checkpoint() -> PartitionCheckpoint {
         PartitionCheckpoint {
-            partition: TopicPartition { topic: TopicId(uuid::Uuid::from_u128(0xabc)), partition: PartitionIndex(7) },
+            partition: TopicPartition {
+                topic: TopicId(uuid::Uuid::from_u128(0xabc)),
+                partition: PartitionIndex(7),
+            },
             log_start_offset: Offset(1_000),
             recovery_point: RecoveryPoint {
                 offset: Offset(5_500),
                 segment: Offset(5_000),
                 position: FilePosition(123_456),
                 leader_epoch: LeaderEpoch(4),
-                index_lengths: IndexLengths { offset_entries: 30, time_entries: 29 },
-                latest: Some(TimeIndexEntry { timestamp: TimestampMs(1_700_000_000_000), offset: Offset(5_400) }),
+                index_lengths: IndexLengths {
+                    offset_entries: 30,
+                    time_entries: 29,
+                },
+                latest: Some(TimeIndexEntry {
+                    timestamp: TimestampMs(1_700_000_000_000),
+                    offset: Offset(5_400),
+                }),
                 producer_count: 2,
             },
         }
@@ -175,7 +204,10 @@ mod tests {
     #[test]
     fn a_checkpoint_comes_back_and_fits_a_page() {
         let dir = tempfile::tempdir().unwrap();
-        assert_eq!(PartitionCheckpoint::read(dir.path()).unwrap(), Err(CheckpointDamage::Missing));
+        assert_eq!(
+            PartitionCheckpoint::read(dir.path()).unwrap(),
+            Err(CheckpointDamage::Missing)
+        );
         let mut written = checkpoint();
         for latest in [written.recovery_point.latest, None] {
             written.recovery_point.latest = latest;
@@ -191,8 +223,17 @@ mod tests {
         for byte in 0..file.len() {
             let mut damaged = file.clone();
             damaged[byte] ^= 0x10;
-            assert!(matches!(PartitionCheckpoint::decode(&damaged), Err(CheckpointDamage::Frame(_))), "byte {byte}");
+            assert!(
+                matches!(
+                    PartitionCheckpoint::decode(&damaged),
+                    Err(CheckpointDamage::Frame(_))
+                ),
+                "byte {byte}"
+            );
         }
-        assert!(matches!(PartitionCheckpoint::decode(&[]), Err(CheckpointDamage::Frame(_))));
+        assert!(matches!(
+            PartitionCheckpoint::decode(&[]),
+            Err(CheckpointDamage::Frame(_))
+        ));
     }
 }

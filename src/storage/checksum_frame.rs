@@ -26,7 +26,10 @@ pub enum FrameDamage {
     #[error("it has format version {found}; this program reads version {expected}")]
     Version { found: u32, expected: u32 },
     #[error("it declares a body of {declared_bytes} bytes and has {actual_bytes}")]
-    Length { declared_bytes: usize, actual_bytes: usize },
+    Length {
+        declared_bytes: usize,
+        actual_bytes: usize,
+    },
     #[error("its checksum does not fit")]
     Checksum,
     #[error("its body does not decode")]
@@ -50,21 +53,30 @@ impl ChecksumFrame {
     /// The body, checked and copied to where rkyv may read it.
     pub fn unwrap(self, file: &[u8]) -> Result<AlignedVec, FrameDamage> {
         let Some((head, body)) = file.split_first_chunk::<HEAD_BYTES>() else {
-            return Err(FrameDamage::TooShort { size_bytes: file.len() });
+            return Err(FrameDamage::TooShort {
+                size_bytes: file.len(),
+            });
         };
-        let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+        let word =
+            |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
         if head[..4] != self.magic {
             return Err(FrameDamage::Magic);
         }
         if word(8) as usize != body.len() {
-            return Err(FrameDamage::Length { declared_bytes: word(8) as usize, actual_bytes: body.len() });
+            return Err(FrameDamage::Length {
+                declared_bytes: word(8) as usize,
+                actual_bytes: body.len(),
+            });
         }
         if checksum(file) != word(12) {
             return Err(FrameDamage::Checksum);
         }
         // After the checksum, so that a flipped bit is not reported as a file of the future.
         if word(4) != self.version {
-            return Err(FrameDamage::Version { found: word(4), expected: self.version });
+            return Err(FrameDamage::Version {
+                found: word(4),
+                expected: self.version,
+            });
         }
         let mut aligned = AlignedVec::with_capacity(body.len());
         aligned.extend_from_slice(body);
@@ -83,11 +95,17 @@ fn checksum(file: &[u8]) -> u32 {
 mod tests {
     use super::*;
 
-    const FRAME: ChecksumFrame = ChecksumFrame { magic: *b"TEST", version: 3 };
+    const FRAME: ChecksumFrame = ChecksumFrame {
+        magic: *b"TEST",
+        version: 3,
+    };
 
     #[test]
     fn a_body_comes_back() {
-        assert_eq!(FRAME.unwrap(&FRAME.wrap(b"body")).unwrap().as_slice(), b"body");
+        assert_eq!(
+            FRAME.unwrap(&FRAME.wrap(b"body")).unwrap().as_slice(),
+            b"body"
+        );
         assert_eq!(FRAME.unwrap(&FRAME.wrap(b"")).unwrap().as_slice(), b"");
     }
 
@@ -103,12 +121,25 @@ mod tests {
             assert!(FRAME.unwrap(&file[..length]).is_err(), "{length} bytes");
         }
         let longer = [file.as_slice(), b"x"].concat();
-        assert!(matches!(FRAME.unwrap(&longer), Err(FrameDamage::Length { .. })));
+        assert!(matches!(
+            FRAME.unwrap(&longer),
+            Err(FrameDamage::Length { .. })
+        ));
     }
 
     #[test]
     fn another_version_is_told_apart_from_damage() {
-        let newer = ChecksumFrame { version: 4, ..FRAME }.wrap(b"body");
-        assert_eq!(FRAME.unwrap(&newer).err(), Some(FrameDamage::Version { found: 4, expected: 3 }));
+        let newer = ChecksumFrame {
+            version: 4,
+            ..FRAME
+        }
+        .wrap(b"body");
+        assert_eq!(
+            FRAME.unwrap(&newer).err(),
+            Some(FrameDamage::Version {
+                found: 4,
+                expected: 3
+            })
+        );
     }
 }

@@ -12,11 +12,18 @@ pub struct FileError {
 
 impl FileError {
     pub fn is_disk_full(&self) -> bool {
-        matches!(self.source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+        matches!(
+            self.source.kind(),
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+        )
     }
 
     /// For `map_err`: names the operation and its path.
     pub fn of(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
-        move |source| Self { operation, path: path.to_owned(), source }
+        move |source| Self {
+            operation,
+            path: path.to_owned(),
+            source,
+        }
     }
 }

@@ -25,7 +25,12 @@ pub struct IndexLengths {
 
 impl IndexBuilder {
     pub fn new(base_offset: Offset, interval_bytes: u64) -> Self {
-        Self::resume(OffsetIndex::new(base_offset), TimeIndex::new(base_offset), None, interval_bytes)
+        Self::resume(
+            OffsetIndex::new(base_offset),
+            TimeIndex::new(base_offset),
+            None,
+            interval_bytes,
+        )
     }
 
     /// Goes on behind the batches that the indexes cover. `latest` is the largest timestamp of those, where it is later than the time
@@ -36,22 +41,51 @@ impl IndexBuilder {
         latest: Option<TimeIndexEntry>,
         interval_bytes: u64,
     ) -> Self {
-        debug_assert_eq!(offsets.base_offset(), times.base_offset(), "both indexes belong to one segment");
+        debug_assert_eq!(
+            offsets.base_offset(),
+            times.base_offset(),
+            "both indexes belong to one segment"
+        );
         let indexed = times.last();
         let later = |latest: &TimeIndexEntry| {
-            indexed.is_none_or(|indexed| latest.timestamp > indexed.timestamp && latest.offset > indexed.offset)
+            indexed.is_none_or(|indexed| {
+                latest.timestamp > indexed.timestamp && latest.offset > indexed.offset
+            })
         };
-        Self { interval_bytes, latest: latest.filter(later).or(indexed), offsets, times }
+        Self {
+            interval_bytes,
+            latest: latest.filter(later).or(indexed),
+            offsets,
+            times,
+        }
     }
 
     /// Takes the next batch of the segment, which starts at `position`.
-    pub fn on_batch(&mut self, last_offset: Offset, max_timestamp: TimestampMs, position: FilePosition) {
-        if max_timestamp > self.latest.map_or(TimestampMs::NONE, |latest| latest.timestamp) {
-            self.latest = Some(TimeIndexEntry { timestamp: max_timestamp, offset: last_offset });
+    pub fn on_batch(
+        &mut self,
+        last_offset: Offset,
+        max_timestamp: TimestampMs,
+        position: FilePosition,
+    ) {
+        if max_timestamp
+            > self
+                .latest
+                .map_or(TimestampMs::NONE, |latest| latest.timestamp)
+        {
+            self.latest = Some(TimeIndexEntry {
+                timestamp: max_timestamp,
+                offset: last_offset,
+            });
         }
-        let indexed = self.offsets.last().map_or(FilePosition::ZERO, |entry| entry.position);
+        let indexed = self
+            .offsets
+            .last()
+            .map_or(FilePosition::ZERO, |entry| entry.position);
         if position.0 - indexed.0 > self.interval_bytes {
-            self.offsets.append(OffsetIndexEntry { offset: last_offset, position });
+            self.offsets.append(OffsetIndexEntry {
+                offset: last_offset,
+                position,
+            });
             self.index_latest();
         }
     }
@@ -79,8 +113,13 @@ impl IndexBuilder {
     }
 
     pub fn lengths(&self) -> IndexLengths {
-        let count = |entries: usize| u32::try_from(entries).expect("a segment below 2 GiB has fewer batches");
-        IndexLengths { offset_entries: count(self.offsets.len()), time_entries: count(self.times.len()) }
+        let count = |entries: usize| {
+            u32::try_from(entries).expect("a segment below 2 GiB has fewer batches")
+        };
+        IndexLengths {
+            offset_entries: count(self.offsets.len()),
+            time_entries: count(self.times.len()),
+        }
     }
 
     pub fn into_indexes(self) -> (OffsetIndex, TimeIndex) {
@@ -100,10 +139,19 @@ mod tests {
     use super::*;
 
     /// Appends batches of 10 records and `batch_bytes` each.
-    fn build(builder: &mut IndexBuilder, batches: std::ops::Range<u64>, batch_bytes: u64, timestamp: impl Fn(u64) -> i64) {
+    fn build(
+        builder: &mut IndexBuilder,
+        batches: std::ops::Range<u64>,
+        batch_bytes: u64,
+        timestamp: impl Fn(u64) -> i64,
+    ) {
         for batch in batches {
             let last_offset = builder.base_offset().plus(batch as i64 * 10 + 9);
-            builder.on_batch(last_offset, TimestampMs(timestamp(batch)), FilePosition(batch * batch_bytes));
+            builder.on_batch(
+                last_offset,
+                TimestampMs(timestamp(batch)),
+                FilePosition(batch * batch_bytes),
+            );
         }
     }
 
@@ -111,7 +159,11 @@ mod tests {
     fn an_entry_is_due_when_more_than_the_interval_was_appended() {
         let mut builder = IndexBuilder::new(Offset(1_000), 4_096);
         build(&mut builder, 0..9, 2_048, |batch| batch as i64);
-        let positions: Vec<u64> = builder.offsets().iter().map(|entry| entry.position.0).collect();
+        let positions: Vec<u64> = builder
+            .offsets()
+            .iter()
+            .map(|entry| entry.position.0)
+            .collect();
         // 4,096 bytes are not more than the interval; the third batch behind an entry is the first one that is due.
         assert_eq!(positions, [6_144, 12_288]);
         assert_eq!(builder.offsets().last().unwrap().offset, Offset(1_069));
@@ -121,14 +173,26 @@ mod tests {
     fn the_first_batch_never_has_an_entry() {
         let mut builder = IndexBuilder::new(Offset(0), 0);
         build(&mut builder, 0..3, 100, |batch| batch as i64);
-        assert_eq!(builder.offsets().iter().map(|entry| entry.position.0).collect::<Vec<_>>(), [100, 200]);
+        assert_eq!(
+            builder
+                .offsets()
+                .iter()
+                .map(|entry| entry.position.0)
+                .collect::<Vec<_>>(),
+            [100, 200]
+        );
     }
 
     #[test]
     fn the_time_index_names_the_batch_that_brought_the_largest_timestamp() {
         let mut builder = IndexBuilder::new(Offset(0), 4_096);
-        build(&mut builder, 0..9, 2_048, |batch| if batch == 2 { 900 } else { batch as i64 });
-        let latest = TimeIndexEntry { timestamp: TimestampMs(900), offset: Offset(29) };
+        build(&mut builder, 0..9, 2_048, |batch| {
+            if batch == 2 { 900 } else { batch as i64 }
+        });
+        let latest = TimeIndexEntry {
+            timestamp: TimestampMs(900),
+            offset: Offset(29),
+        };
         assert_eq!(builder.times().iter().collect::<Vec<_>>(), [latest]);
         assert_eq!(builder.latest(), Some(latest));
     }
@@ -140,9 +204,18 @@ mod tests {
         assert!(builder.times().is_empty());
         builder.seal();
         builder.seal();
-        let latest = TimeIndexEntry { timestamp: TimestampMs(51), offset: Offset(19) };
+        let latest = TimeIndexEntry {
+            timestamp: TimestampMs(51),
+            offset: Offset(19),
+        };
         assert_eq!(builder.times().iter().collect::<Vec<_>>(), [latest]);
-        assert_eq!(builder.lengths(), IndexLengths { offset_entries: 0, time_entries: 1 });
+        assert_eq!(
+            builder.lengths(),
+            IndexLengths {
+                offset_entries: 0,
+                time_entries: 1
+            }
+        );
     }
 
     #[test]
@@ -161,8 +234,12 @@ mod tests {
         for stop in 0..60 {
             let mut first = IndexBuilder::new(Offset(500), 4_096);
             build(&mut first, 0..stop, 1_500, timestamp);
-            let end = SegmentEnd { position: FilePosition(stop * 1_500), offset: Offset(500 + stop as i64 * 10) };
-            let offsets = OffsetIndex::decode(Offset(500), &first.offsets().encode_from(0), end).unwrap();
+            let end = SegmentEnd {
+                position: FilePosition(stop * 1_500),
+                offset: Offset(500 + stop as i64 * 10),
+            };
+            let offsets =
+                OffsetIndex::decode(Offset(500), &first.offsets().encode_from(0), end).unwrap();
             let times = TimeIndex::decode(Offset(500), &first.times().encode_from(0), end).unwrap();
             let mut second = IndexBuilder::resume(offsets, times, first.latest(), 4_096);
             build(&mut second, stop..60, 1_500, timestamp);

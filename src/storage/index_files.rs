@@ -39,8 +39,16 @@ impl IndexTail {
     pub fn write(&self, dir: &Path) -> Result<(), FileError> {
         let offsets_at = u64::from(self.saved.offset_entries) * OFFSET_INDEX_ENTRY_BYTES as u64;
         let times_at = u64::from(self.saved.time_entries) * TIME_INDEX_ENTRY_BYTES as u64;
-        write_end(&path(dir, self.base_offset, SegmentFileKind::OffsetIndex), offsets_at, &self.offsets)?;
-        write_end(&path(dir, self.base_offset, SegmentFileKind::TimeIndex), times_at, &self.times)
+        write_end(
+            &path(dir, self.base_offset, SegmentFileKind::OffsetIndex),
+            offsets_at,
+            &self.offsets,
+        )?;
+        write_end(
+            &path(dir, self.base_offset, SegmentFileKind::TimeIndex),
+            times_at,
+            &self.times,
+        )
     }
 }
 
@@ -52,16 +60,28 @@ pub fn load_saved(
     end: SegmentEnd,
 ) -> Result<Result<(OffsetIndex, TimeIndex), IndexDamage>, FileError> {
     let kinds = [
-        (SegmentFileKind::OffsetIndex, saved.offset_entries, OFFSET_INDEX_ENTRY_BYTES),
-        (SegmentFileKind::TimeIndex, saved.time_entries, TIME_INDEX_ENTRY_BYTES),
+        (
+            SegmentFileKind::OffsetIndex,
+            saved.offset_entries,
+            OFFSET_INDEX_ENTRY_BYTES,
+        ),
+        (
+            SegmentFileKind::TimeIndex,
+            saved.time_entries,
+            TIME_INDEX_ENTRY_BYTES,
+        ),
     ];
     let mut files = [Vec::new(), Vec::new()];
     for ((kind, entries, entry_bytes), file) in kinds.into_iter().zip(&mut files) {
         let size_bytes = entries as usize * entry_bytes;
         if size_bytes > 0 {
-            *file = atomic_file::read(&path(dir, base_offset, kind), size_bytes as u64)?.unwrap_or_default();
+            *file = atomic_file::read(&path(dir, base_offset, kind), size_bytes as u64)?
+                .unwrap_or_default();
             if file.len() < size_bytes {
-                return Ok(Err(IndexDamage::TooShort { size_bytes: file.len(), expected_bytes: size_bytes }));
+                return Ok(Err(IndexDamage::TooShort {
+                    size_bytes: file.len(),
+                    expected_bytes: size_bytes,
+                }));
             }
             file.truncate(size_bytes);
         }
@@ -78,8 +98,13 @@ pub fn check_ends(
     base_offset: Offset,
     end: SegmentEnd,
 ) -> Result<Result<Option<TimeIndexEntry>, IndexDamage>, FileError> {
-    let offsets = last_entry::<OFFSET_INDEX_ENTRY_BYTES>(&path(dir, base_offset, SegmentFileKind::OffsetIndex))?;
-    let times = last_entry::<TIME_INDEX_ENTRY_BYTES>(&path(dir, base_offset, SegmentFileKind::TimeIndex))?;
+    let offsets = last_entry::<OFFSET_INDEX_ENTRY_BYTES>(&path(
+        dir,
+        base_offset,
+        SegmentFileKind::OffsetIndex,
+    ))?;
+    let times =
+        last_entry::<TIME_INDEX_ENTRY_BYTES>(&path(dir, base_offset, SegmentFileKind::TimeIndex))?;
     Ok((|| {
         OffsetIndex::decode(base_offset, &offsets?, end)?;
         Ok(TimeIndex::decode(base_offset, &times?, end)?.last())
@@ -99,7 +124,10 @@ pub fn load_sealed(
     // No batch is smaller than its header, and each has at most one entry.
     let entries_max = end.position.0 / RECORD_BATCH_HEADER_BYTES as u64 + 1;
     let read = |kind, entry_bytes: usize| {
-        let file = atomic_file::read(&path(dir, base_offset, kind), entries_max * entry_bytes as u64)?;
+        let file = atomic_file::read(
+            &path(dir, base_offset, kind),
+            entries_max * entry_bytes as u64,
+        )?;
         Ok(file.ok_or(IndexDamage::Missing))
     };
     let offsets = read(SegmentFileKind::OffsetIndex, OFFSET_INDEX_ENTRY_BYTES)?;
@@ -113,7 +141,9 @@ pub fn load_sealed(
         Err(damage) => return Ok(Err(damage)),
     };
     let checked = check_last_entry(&log, end.position.0, &offsets, &times, interval_bytes);
-    Ok(checked.map_err(FileError::of("read", &log_path))?.map(|()| (offsets, times)))
+    Ok(checked
+        .map_err(FileError::of("read", &log_path))?
+        .map(|()| (offsets, times)))
 }
 
 /// Both indexes of a sealed segment, from its batches, and writes them. Where the scan stopped short of the segment's end, the
@@ -142,7 +172,9 @@ fn check_last_entry(
     times: &TimeIndex,
     interval_bytes: u64,
 ) -> std::io::Result<Result<(), IndexDamage>> {
-    let indexed = offsets.last().map_or(FilePosition::ZERO, |entry| entry.position);
+    let indexed = offsets
+        .last()
+        .map_or(FilePosition::ZERO, |entry| entry.position);
     let mut position = indexed;
     while position.0 < segment_bytes && position.0 - indexed.0 <= interval_bytes {
         let mut header = [0; RECORD_BATCH_HEADER_BYTES];
@@ -153,39 +185,70 @@ fn check_last_entry(
         let Ok(header) = RecordBatchHeader::from_array(&header) else {
             return Ok(Err(IndexDamage::NoBatch { position }));
         };
-        let names_another = position == indexed && offsets.last().is_some_and(|last| last.offset != header.last_offset());
+        let names_another = position == indexed
+            && offsets
+                .last()
+                .is_some_and(|last| last.offset != header.last_offset());
         if names_another {
             return Ok(Err(IndexDamage::NoBatch { position }));
         }
         // The last entry of a sealed segment has the largest timestamp of all its batches.
-        if header.max_timestamp > times.last().map_or(TimestampMs::NONE, |latest| latest.timestamp) {
+        if header.max_timestamp
+            > times
+                .last()
+                .map_or(TimestampMs::NONE, |latest| latest.timestamp)
+        {
             return Ok(Err(IndexDamage::EndLost));
         }
         position = position.plus(header.size_bytes() as u64);
     }
-    Ok(if position.0 < segment_bytes { Err(IndexDamage::EndLost) } else { Ok(()) })
+    Ok(if position.0 < segment_bytes {
+        Err(IndexDamage::EndLost)
+    } else {
+        Ok(())
+    })
 }
 
 /// The last entry's bytes, or none of an empty file.
-fn last_entry<const ENTRY_BYTES: usize>(path: &Path) -> Result<Result<Vec<u8>, IndexDamage>, FileError> {
+fn last_entry<const ENTRY_BYTES: usize>(
+    path: &Path,
+) -> Result<Result<Vec<u8>, IndexDamage>, FileError> {
     let file = match File::open(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Err(IndexDamage::Missing)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Ok(Err(IndexDamage::Missing));
+        }
         opened => opened.map_err(FileError::of("open", path))?,
     };
-    let size_bytes = file.metadata().map_err(FileError::of("look up", path))?.len();
+    let size_bytes = file
+        .metadata()
+        .map_err(FileError::of("look up", path))?
+        .len();
     if !size_bytes.is_multiple_of(ENTRY_BYTES as u64) {
-        return Ok(Err(IndexDamage::Length { size_bytes: size_bytes as usize, entry_bytes: ENTRY_BYTES }));
+        return Ok(Err(IndexDamage::Length {
+            size_bytes: size_bytes as usize,
+            entry_bytes: ENTRY_BYTES,
+        }));
     }
-    let Some(at) = size_bytes.checked_sub(ENTRY_BYTES as u64) else { return Ok(Ok(Vec::new())) };
+    let Some(at) = size_bytes.checked_sub(ENTRY_BYTES as u64) else {
+        return Ok(Ok(Vec::new()));
+    };
     let mut entry = vec![0; ENTRY_BYTES];
-    file.read_exact_at(&mut entry, at).map_err(FileError::of("read", path))?;
+    file.read_exact_at(&mut entry, at)
+        .map_err(FileError::of("read", path))?;
     Ok(Ok(entry))
 }
 
 fn write_end(path: &Path, at: u64, bytes: &[u8]) -> Result<(), FileError> {
-    let file = File::options().create(true).truncate(false).write(true).open(path).map_err(FileError::of("open", path))?;
-    file.write_all_at(bytes, at).map_err(FileError::of("write", path))?;
-    file.set_len(at + bytes.len() as u64).map_err(FileError::of("truncate", path))?;
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(path)
+        .map_err(FileError::of("open", path))?;
+    file.write_all_at(bytes, at)
+        .map_err(FileError::of("write", path))?;
+    file.set_len(at + bytes.len() as u64)
+        .map_err(FileError::of("truncate", path))?;
     file.sync_all().map_err(FileError::of("sync", path))
 }
 

@@ -40,7 +40,10 @@ pub struct EpochEnd {
 }
 
 impl EpochEnd {
-    pub const UNDEFINED: Self = Self { epoch: LeaderEpoch::UNKNOWN, end_offset: Offset::UNKNOWN };
+    pub const UNDEFINED: Self = Self {
+        epoch: LeaderEpoch::UNKNOWN,
+        end_offset: Offset::UNKNOWN,
+    };
 }
 
 /// Why a `leader-epoch-checkpoint` is not one that we (or Kafka) wrote, whole. Recovery then takes the epochs from the batches.
@@ -49,7 +52,10 @@ pub enum LeaderEpochsDamage {
     #[error("line {line}: expected {expected}")]
     Line { line: usize, expected: &'static str },
     #[error("it declares {declared_count} entries and has {actual_count}")]
-    Count { declared_count: usize, actual_count: usize },
+    Count {
+        declared_count: usize,
+        actual_count: usize,
+    },
     #[error("line {line}: an epoch or its start is not above the one before")]
     NotIncreasing { line: usize },
 }
@@ -69,10 +75,16 @@ impl LeaderEpochs {
         if !epoch.is_known() || self.latest().is_some_and(|latest| latest.epoch >= epoch) {
             return false;
         }
-        while self.latest().is_some_and(|latest| latest.start_offset >= start_offset) {
+        while self
+            .latest()
+            .is_some_and(|latest| latest.start_offset >= start_offset)
+        {
             self.entries.pop();
         }
-        self.entries.push(EpochStart { epoch, start_offset });
+        self.entries.push(EpochStart {
+            epoch,
+            start_offset,
+        });
         true
     }
 
@@ -80,28 +92,41 @@ impl LeaderEpochs {
     /// the latest epoch ends at the log end; an epoch before the first ends where the first starts; a later one than the
     /// latest is unknown.
     pub fn end_offset_for(&self, requested: LeaderEpoch, log_end_offset: Offset) -> EpochEnd {
-        let above = self.entries.partition_point(|entry| entry.epoch <= requested);
+        let above = self
+            .entries
+            .partition_point(|entry| entry.epoch <= requested);
         let at_or_below = above.checked_sub(1).map(|at| self.entries[at]);
         match (requested.is_known(), at_or_below, self.entries.get(above)) {
             (false, ..) | (true, None, None) => EpochEnd::UNDEFINED,
-            (true, Some(latest), None) if latest.epoch == requested => {
-                EpochEnd { epoch: requested, end_offset: log_end_offset }
-            }
+            (true, Some(latest), None) if latest.epoch == requested => EpochEnd {
+                epoch: requested,
+                end_offset: log_end_offset,
+            },
             (true, Some(_), None) => EpochEnd::UNDEFINED,
-            (true, None, Some(first)) => EpochEnd { epoch: requested, end_offset: first.start_offset },
-            (true, Some(floor), Some(next)) => EpochEnd { epoch: floor.epoch, end_offset: next.start_offset },
+            (true, None, Some(first)) => EpochEnd {
+                epoch: requested,
+                end_offset: first.start_offset,
+            },
+            (true, Some(floor), Some(next)) => EpochEnd {
+                epoch: floor.epoch,
+                end_offset: next.start_offset,
+            },
         }
     }
 
     /// The epoch in which the record at `offset` was appended.
     pub fn epoch_of(&self, offset: Offset) -> Option<LeaderEpoch> {
-        let above = self.entries.partition_point(|entry| entry.start_offset <= offset);
+        let above = self
+            .entries
+            .partition_point(|entry| entry.start_offset <= offset);
         above.checked_sub(1).map(|at| self.entries[at].epoch)
     }
 
     /// Drops the epochs that start at `log_end_offset` or above, since the log was cut there. True if anything changed.
     pub fn truncate_from_end(&mut self, log_end_offset: Offset) -> bool {
-        let kept = self.entries.partition_point(|entry| entry.start_offset < log_end_offset);
+        let kept = self
+            .entries
+            .partition_point(|entry| entry.start_offset < log_end_offset);
         let changed = kept < self.entries.len();
         self.entries.truncate(kept);
         changed
@@ -109,7 +134,9 @@ impl LeaderEpochs {
 
     /// Drops the epochs that end at `log_start_offset` or below; the epoch there now starts there. True if anything changed.
     pub fn truncate_from_start(&mut self, log_start_offset: Offset) -> bool {
-        let started = self.entries.partition_point(|entry| entry.start_offset <= log_start_offset);
+        let started = self
+            .entries
+            .partition_point(|entry| entry.start_offset <= log_start_offset);
         if started == 0 || (started == 1 && self.entries[0].start_offset == log_start_offset) {
             return false;
         }
@@ -129,7 +156,8 @@ impl LeaderEpochs {
     pub fn encode(&self) -> String {
         let mut text = format!("{VERSION}\n{}\n", self.entries.len());
         for entry in &self.entries {
-            writeln!(text, "{} {}", entry.epoch, entry.start_offset).expect("a String takes every write");
+            writeln!(text, "{} {}", entry.epoch, entry.start_offset)
+                .expect("a String takes every write");
         }
         text
     }
@@ -137,21 +165,35 @@ impl LeaderEpochs {
     pub fn decode(text: &str) -> Result<Self, LeaderEpochsDamage> {
         if !text.is_empty() && !text.ends_with('\n') {
             // A cut last line may read as a smaller number.
-            return Err(LeaderEpochsDamage::Line { line: text.lines().count(), expected: "the line's end" });
+            return Err(LeaderEpochsDamage::Line {
+                line: text.lines().count(),
+                expected: "the line's end",
+            });
         }
         let mut lines = text.lines().zip(1..);
         let mut header = |line, expected| {
-            lines.next().and_then(|(text, _)| text.parse().ok()).ok_or(LeaderEpochsDamage::Line { line, expected })
+            lines
+                .next()
+                .and_then(|(text, _)| text.parse().ok())
+                .ok_or(LeaderEpochsDamage::Line { line, expected })
         };
         if header(1, "the version, 0")? != VERSION as usize {
-            return Err(LeaderEpochsDamage::Line { line: 1, expected: "the version, 0" });
+            return Err(LeaderEpochsDamage::Line {
+                line: 1,
+                expected: "the version, 0",
+            });
         }
         let declared_count = header(2, "the number of entries")?;
         let mut epochs = Self::default();
         for (text, line) in lines {
-            let damage = LeaderEpochsDamage::Line { line, expected: "an epoch and its start offset" };
+            let damage = LeaderEpochsDamage::Line {
+                line,
+                expected: "an epoch and its start offset",
+            };
             let entry = parse_entry(text).ok_or(damage)?;
-            let above = |last: EpochStart| last.epoch < entry.epoch && last.start_offset < entry.start_offset;
+            let above = |last: EpochStart| {
+                last.epoch < entry.epoch && last.start_offset < entry.start_offset
+            };
             if !epochs.latest().is_none_or(above) {
                 return Err(LeaderEpochsDamage::NotIncreasing { line });
             }
@@ -159,7 +201,10 @@ impl LeaderEpochs {
         }
         // Also the only sign that the file was cut at the end of a line.
         if epochs.entries.len() != declared_count {
-            return Err(LeaderEpochsDamage::Count { declared_count, actual_count: epochs.entries.len() });
+            return Err(LeaderEpochsDamage::Count {
+                declared_count,
+                actual_count: epochs.entries.len(),
+            });
         }
         Ok(epochs)
     }
@@ -174,7 +219,10 @@ impl LeaderEpochs {
         let file = atomic_file::read(&dir.join(LEADER_EPOCHS_FILE), FILE_BYTES_MAX)?;
         Ok(file.map(|bytes| match std::str::from_utf8(&bytes) {
             Ok(text) => Self::decode(text),
-            Err(_) => Err(LeaderEpochsDamage::Line { line: 1, expected: "text" }),
+            Err(_) => Err(LeaderEpochsDamage::Line {
+                line: 1,
+                expected: "text",
+            }),
         }))
     }
 }
@@ -182,7 +230,10 @@ impl LeaderEpochs {
 fn parse_entry(line: &str) -> Option<EpochStart> {
     let (epoch, start_offset) = line.split_once(' ')?;
     let (epoch, start_offset) = (epoch.parse().ok()?, start_offset.parse().ok()?);
-    (epoch >= 0 && start_offset >= 0).then_some(EpochStart { epoch: LeaderEpoch(epoch), start_offset: Offset(start_offset) })
+    (epoch >= 0 && start_offset >= 0).then_some(EpochStart {
+        epoch: LeaderEpoch(epoch),
+        start_offset: Offset(start_offset),
+    })
 }
 
 #[cfg(test)]
@@ -198,7 +249,10 @@ mod tests {
     }
 
     fn end(epoch: i32, end_offset: i64) -> EpochEnd {
-        EpochEnd { epoch: LeaderEpoch(epoch), end_offset: Offset(end_offset) }
+        EpochEnd {
+            epoch: LeaderEpoch(epoch),
+            end_offset: Offset(end_offset),
+        }
     }
 
     #[test]
@@ -206,13 +260,20 @@ mod tests {
         let epochs = epochs(&[(2, 10), (4, 30), (7, 50)]);
         let answer = |requested| epochs.end_offset_for(LeaderEpoch(requested), Offset(80));
         assert_eq!(answer(-1), EpochEnd::UNDEFINED);
-        assert_eq!(answer(1), end(1, 10), "before the first: its records are gone");
+        assert_eq!(
+            answer(1),
+            end(1, 10),
+            "before the first: its records are gone"
+        );
         assert_eq!(answer(2), end(2, 30));
         assert_eq!(answer(3), end(2, 30), "between: the largest at or below");
         assert_eq!(answer(6), end(4, 50));
         assert_eq!(answer(7), end(7, 80), "the latest ends at the log end");
         assert_eq!(answer(8), EpochEnd::UNDEFINED);
-        assert_eq!(LeaderEpochs::default().end_offset_for(LeaderEpoch(0), Offset(0)), EpochEnd::UNDEFINED);
+        assert_eq!(
+            LeaderEpochs::default().end_offset_for(LeaderEpoch(0), Offset(0)),
+            EpochEnd::UNDEFINED
+        );
     }
 
     #[test]
@@ -221,13 +282,26 @@ mod tests {
         assert!(!epochs.assign(LeaderEpoch(2), Offset(20)));
         assert!(!epochs.assign(LeaderEpoch(1), Offset(20)));
         assert!(!epochs.assign(LeaderEpoch::UNKNOWN, Offset(20)));
-        assert_eq!(epochs.entries(), [EpochStart { epoch: LeaderEpoch(2), start_offset: Offset(10) }]);
+        assert_eq!(
+            epochs.entries(),
+            [EpochStart {
+                epoch: LeaderEpoch(2),
+                start_offset: Offset(10)
+            }]
+        );
     }
 
     #[test]
     fn an_epoch_without_records_gives_way() {
         let epochs = epochs(&[(2, 10), (3, 20), (4, 20)]);
-        assert_eq!(epochs.entries().iter().map(|entry| entry.epoch.0).collect::<Vec<_>>(), [2, 4]);
+        assert_eq!(
+            epochs
+                .entries()
+                .iter()
+                .map(|entry| entry.epoch.0)
+                .collect::<Vec<_>>(),
+            [2, 4]
+        );
     }
 
     #[test]
@@ -265,7 +339,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(LeaderEpochs::read(dir.path()).unwrap(), None);
         LeaderEpochs::default().write(dir.path()).unwrap();
-        assert_eq!(LeaderEpochs::read(dir.path()).unwrap(), Some(Ok(LeaderEpochs::default())));
+        assert_eq!(
+            LeaderEpochs::read(dir.path()).unwrap(),
+            Some(Ok(LeaderEpochs::default()))
+        );
     }
 
     #[test]
@@ -274,17 +351,29 @@ mod tests {
         assert_eq!(damage(""), "line 1: expected the version, 0");
         assert_eq!(damage("1\n0\n"), "line 1: expected the version, 0");
         assert_eq!(damage("0\nx\n"), "line 2: expected the number of entries");
-        assert_eq!(damage("0\n1\n5\n"), "line 3: expected an epoch and its start offset");
-        assert_eq!(damage("0\n1\n-1 5\n"), "line 3: expected an epoch and its start offset");
+        assert_eq!(
+            damage("0\n1\n5\n"),
+            "line 3: expected an epoch and its start offset"
+        );
+        assert_eq!(
+            damage("0\n1\n-1 5\n"),
+            "line 3: expected an epoch and its start offset"
+        );
         assert_eq!(damage("0\n2\n0 0\n"), "it declares 2 entries and has 1");
-        assert_eq!(damage("0\n2\n0 7\n1 7\n"), "line 4: an epoch or its start is not above the one before");
+        assert_eq!(
+            damage("0\n2\n0 7\n1 7\n"),
+            "line 4: an epoch or its start is not above the one before"
+        );
     }
 
     #[test]
     fn no_cut_of_a_file_is_taken_for_the_whole() {
         let text = epochs(&[(0, 0), (3, 120), (4, 1_500)]).encode();
         for length in 0..text.len() {
-            assert!(LeaderEpochs::decode(&text[..length]).is_err(), "{length} bytes");
+            assert!(
+                LeaderEpochs::decode(&text[..length]).is_err(),
+                "{length} bytes"
+            );
         }
     }
 }

@@ -22,9 +22,15 @@ pub struct SegmentEnd {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IndexDamage {
     #[error("its {size_bytes} bytes are no multiple of {entry_bytes}")]
-    Length { size_bytes: usize, entry_bytes: usize },
+    Length {
+        size_bytes: usize,
+        entry_bytes: usize,
+    },
     #[error("it has {size_bytes} bytes, fewer than the {expected_bytes} that were saved")]
-    TooShort { size_bytes: usize, expected_bytes: usize },
+    TooShort {
+        size_bytes: usize,
+        expected_bytes: usize,
+    },
     #[error("entry {entry} is not above the one before")]
     NotIncreasing { entry: usize },
     #[error("entry {entry} points outside the segment")]
@@ -55,7 +61,10 @@ pub struct OffsetIndex {
 
 impl OffsetIndex {
     pub fn new(base_offset: Offset) -> Self {
-        Self { base_offset, entries: Vec::new() }
+        Self {
+            base_offset,
+            entries: Vec::new(),
+        }
     }
 
     pub fn base_offset(&self) -> Offset {
@@ -85,12 +94,22 @@ impl OffsetIndex {
 
     /// Adds an entry above all others. Panics if it is not above, or cannot be held: the log's own order is broken then.
     pub fn append(&mut self, entry: OffsetIndexEntry) {
-        assert!(self.can_hold(entry.offset), "offset {} does not fit a segment from {}", entry.offset, self.base_offset);
-        let position = u32::try_from(entry.position.0).ok().filter(|&position| position <= i32::MAX as u32);
+        assert!(
+            self.can_hold(entry.offset),
+            "offset {} does not fit a segment from {}",
+            entry.offset,
+            self.base_offset
+        );
+        let position = u32::try_from(entry.position.0)
+            .ok()
+            .filter(|&position| position <= i32::MAX as u32);
         let position = position.expect("a segment is below 2 GiB");
         let relative = entry.offset.since(self.base_offset) as u32;
         let last = self.entries.last().copied().unwrap_or((0, 0));
-        assert!(last.0 < relative && last.1 < position, "entry {entry:?} is not above the last of the index");
+        assert!(
+            last.0 < relative && last.1 < position,
+            "entry {entry:?} is not above the last of the index"
+        );
         self.entries.push((relative, position));
     }
 
@@ -99,20 +118,31 @@ impl OffsetIndex {
     ///
     /// The reader checks that the batch there really ends at the entry's offset: an index is not covered by a checksum.
     pub fn lookup(&self, offset: Offset) -> OffsetIndexEntry {
-        let below = self.entries.partition_point(|entry| i64::from(entry.0) <= offset.since(self.base_offset));
-        let start = OffsetIndexEntry { offset: self.base_offset, position: FilePosition::ZERO };
-        below.checked_sub(1).map_or(start, |at| self.expand(self.entries[at]))
+        let below = self
+            .entries
+            .partition_point(|entry| i64::from(entry.0) <= offset.since(self.base_offset));
+        let start = OffsetIndexEntry {
+            offset: self.base_offset,
+            position: FilePosition::ZERO,
+        };
+        below
+            .checked_sub(1)
+            .map_or(start, |at| self.expand(self.entries[at]))
     }
 
     /// Drops every entry of a batch that ends at `offset` or above.
     pub fn truncate_to(&mut self, offset: Offset) {
-        let kept = self.entries.partition_point(|entry| i64::from(entry.0) < offset.since(self.base_offset));
+        let kept = self
+            .entries
+            .partition_point(|entry| i64::from(entry.0) < offset.since(self.base_offset));
         self.entries.truncate(kept);
     }
 
     /// Drops every entry of a batch that starts at `position` or behind.
     pub fn truncate_at(&mut self, position: FilePosition) {
-        let kept = self.entries.partition_point(|entry| u64::from(entry.1) < position.0);
+        let kept = self
+            .entries
+            .partition_point(|entry| u64::from(entry.1) < position.0);
         self.entries.truncate(kept);
     }
 
@@ -130,13 +160,23 @@ impl OffsetIndex {
     pub fn decode(base_offset: Offset, file: &[u8], end: SegmentEnd) -> Result<Self, IndexDamage> {
         let (chunks, rest) = file.as_chunks::<OFFSET_INDEX_ENTRY_BYTES>();
         if !rest.is_empty() {
-            return Err(IndexDamage::Length { size_bytes: file.len(), entry_bytes: OFFSET_INDEX_ENTRY_BYTES });
+            return Err(IndexDamage::Length {
+                size_bytes: file.len(),
+                entry_bytes: OFFSET_INDEX_ENTRY_BYTES,
+            });
         }
-        let mut index = Self { base_offset, entries: Vec::with_capacity(chunks.len()) };
+        let mut index = Self {
+            base_offset,
+            entries: Vec::with_capacity(chunks.len()),
+        };
         let mut last = (0, 0);
         for (entry, &[r0, r1, r2, r3, p0, p1, p2, p3]) in chunks.iter().enumerate() {
-            let (relative, position) = (u32::from_be_bytes([r0, r1, r2, r3]), u32::from_be_bytes([p0, p1, p2, p3]));
-            let inside = u64::from(position) < end.position.0 && i64::from(relative) < end.offset.since(base_offset);
+            let (relative, position) = (
+                u32::from_be_bytes([r0, r1, r2, r3]),
+                u32::from_be_bytes([p0, p1, p2, p3]),
+            );
+            let inside = u64::from(position) < end.position.0
+                && i64::from(relative) < end.offset.since(base_offset);
             if !inside || relative > i32::MAX as u32 || position > i32::MAX as u32 {
                 return Err(IndexDamage::OutsideSegment { entry });
             }
@@ -162,11 +202,17 @@ mod tests {
     use super::*;
 
     fn entry(offset: i64, position: u64) -> OffsetIndexEntry {
-        OffsetIndexEntry { offset: Offset(offset), position: FilePosition(position) }
+        OffsetIndexEntry {
+            offset: Offset(offset),
+            position: FilePosition(position),
+        }
     }
 
     fn end(position: u64, offset: i64) -> SegmentEnd {
-        SegmentEnd { position: FilePosition(position), offset: Offset(offset) }
+        SegmentEnd {
+            position: FilePosition(position),
+            offset: Offset(offset),
+        }
     }
 
     fn index() -> OffsetIndex {
@@ -206,7 +252,10 @@ mod tests {
         let index = index();
         assert_eq!(index.encode_from(0)[..8], [0, 0, 0, 9, 0, 0, 0x13, 0x88]);
         assert_eq!(index.encode_from(2), [0, 0, 0, 39, 0, 0, 0x4e, 0x20]);
-        assert_eq!(OffsetIndex::decode(Offset(100), &index.encode_from(0), end(20_001, 140)), Ok(index));
+        assert_eq!(
+            OffsetIndex::decode(Offset(100), &index.encode_from(0), end(20_001, 140)),
+            Ok(index)
+        );
     }
 
     #[test]
@@ -214,13 +263,37 @@ mod tests {
         let file = index().encode_from(0);
         let decode = |file: &[u8], end| OffsetIndex::decode(Offset(100), file, end).unwrap_err();
         let fits = end(20_001, 140);
-        assert_eq!(decode(&file[..23], fits), IndexDamage::Length { size_bytes: 23, entry_bytes: 8 });
-        assert_eq!(decode(&file, end(20_000, 140)), IndexDamage::OutsideSegment { entry: 2 });
-        assert_eq!(decode(&file, end(20_001, 139)), IndexDamage::OutsideSegment { entry: 2 });
-        assert_eq!(decode(&[0; 8], fits), IndexDamage::NotIncreasing { entry: 0 });
-        assert_eq!(decode(&[file.as_slice(), &[0; 8]].concat(), fits), IndexDamage::NotIncreasing { entry: 3 });
-        assert_eq!(decode(&[file.as_slice(), &file].concat(), fits), IndexDamage::NotIncreasing { entry: 3 });
-        assert_eq!(decode(&[0xff; 8], end(u64::MAX, i64::MAX)), IndexDamage::OutsideSegment { entry: 0 });
+        assert_eq!(
+            decode(&file[..23], fits),
+            IndexDamage::Length {
+                size_bytes: 23,
+                entry_bytes: 8
+            }
+        );
+        assert_eq!(
+            decode(&file, end(20_000, 140)),
+            IndexDamage::OutsideSegment { entry: 2 }
+        );
+        assert_eq!(
+            decode(&file, end(20_001, 139)),
+            IndexDamage::OutsideSegment { entry: 2 }
+        );
+        assert_eq!(
+            decode(&[0; 8], fits),
+            IndexDamage::NotIncreasing { entry: 0 }
+        );
+        assert_eq!(
+            decode(&[file.as_slice(), &[0; 8]].concat(), fits),
+            IndexDamage::NotIncreasing { entry: 3 }
+        );
+        assert_eq!(
+            decode(&[file.as_slice(), &file].concat(), fits),
+            IndexDamage::NotIncreasing { entry: 3 }
+        );
+        assert_eq!(
+            decode(&[0xff; 8], end(u64::MAX, i64::MAX)),
+            IndexDamage::OutsideSegment { entry: 0 }
+        );
     }
 
     #[test]

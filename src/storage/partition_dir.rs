@@ -21,7 +21,10 @@ impl PartitionDirName {
     /// Reads a name; `None` for every other directory. A name that would be written otherwise is not one of ours.
     pub fn parse(name: &str) -> Option<Self> {
         let (topic, partition) = name.rsplit_once('-')?;
-        Some(Self { topic: TopicName::new(topic).ok()?, partition: parse_partition(partition)? })
+        Some(Self {
+            topic: TopicName::new(topic).ok()?,
+            partition: parse_partition(partition)?,
+        })
     }
 }
 
@@ -46,7 +49,11 @@ impl DeletedDirName {
     pub fn new(topic: &TopicName, topic_id: TopicId, partition: PartitionIndex) -> Self {
         let fixed_bytes = format!("-{partition}.").len() + TOPIC_ID_DIGITS + DELETED_SUFFIX.len();
         let shown_bytes = topic.as_str().len().min(FILE_NAME_BYTES_MAX - fixed_bytes);
-        Self { topic_id, partition, topic_shown: topic.as_str()[..shown_bytes].to_owned() }
+        Self {
+            topic_id,
+            partition,
+            topic_shown: topic.as_str()[..shown_bytes].to_owned(),
+        }
     }
 
     /// Reads a name; `None` for every other directory.
@@ -66,7 +73,13 @@ impl DeletedDirName {
 
 impl fmt::Display for DeletedDirName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}-{}.{}{DELETED_SUFFIX}", self.topic_shown, self.partition, self.topic_id.0.simple())
+        write!(
+            f,
+            "{}-{}.{}{DELETED_SUFFIX}",
+            self.topic_shown,
+            self.partition,
+            self.topic_id.0.simple()
+        )
     }
 }
 
@@ -92,7 +105,10 @@ mod tests {
     #[test]
     fn the_last_dash_divides_topic_and_partition() {
         for name in ["orders", "a-b", "a-1", "a.b-c_d", "-", "x-delete", "..."] {
-            let dir = PartitionDirName { topic: topic(name), partition: PartitionIndex(17) };
+            let dir = PartitionDirName {
+                topic: topic(name),
+                partition: PartitionIndex(17),
+            };
             assert_eq!(dir.to_string(), format!("{name}-17"));
             assert_eq!(PartitionDirName::parse(&dir.to_string()), Some(dir));
         }
@@ -100,10 +116,22 @@ mod tests {
 
     #[test]
     fn a_partition_has_only_one_name() {
-        for other in ["orders", "orders-", "orders-01", "orders-+1", "orders--1x", "-1", "orders-2147483648", "o/x-1"] {
+        for other in [
+            "orders",
+            "orders-",
+            "orders-01",
+            "orders-+1",
+            "orders--1x",
+            "-1",
+            "orders-2147483648",
+            "o/x-1",
+        ] {
             assert_eq!(PartitionDirName::parse(other), None, "{other:?}");
         }
-        assert_eq!(PartitionDirName::parse("orders--1").unwrap().topic.as_str(), "orders-");
+        assert_eq!(
+            PartitionDirName::parse("orders--1").unwrap().topic.as_str(),
+            "orders-"
+        );
     }
 
     #[test]
@@ -113,7 +141,10 @@ mod tests {
             assert_eq!(DeletedDirName::parse(&dir.to_string()), Some(dir.clone()));
             assert_eq!(PartitionDirName::parse(&dir.to_string()), None);
         }
-        let live = PartitionDirName { topic: topic("x-0.0000000000000000000000000000feed-delete"), partition: PartitionIndex(0) };
+        let live = PartitionDirName {
+            topic: topic("x-0.0000000000000000000000000000feed-delete"),
+            partition: PartitionIndex(0),
+        };
         assert_eq!(DeletedDirName::parse(&live.to_string()), None);
     }
 
@@ -121,7 +152,10 @@ mod tests {
     fn the_longest_names_fit_a_file_name_and_stay_apart() {
         let long = topic(&"x".repeat(TOPIC_NAME_BYTES_MAX));
         let partition = PartitionIndex(PARTITIONS_PER_TOPIC_MAX - 1);
-        let live = PartitionDirName { topic: long.clone(), partition };
+        let live = PartitionDirName {
+            topic: long.clone(),
+            partition,
+        };
         assert!(live.to_string().len() <= FILE_NAME_BYTES_MAX);
         let first = DeletedDirName::new(&long, id(1), partition);
         let second = DeletedDirName::new(&long, id(2), partition);

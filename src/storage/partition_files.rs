@@ -24,10 +24,17 @@ impl PartitionFiles {
         let mut files = Self::default();
         for entry in fs::read_dir(dir).map_err(FileError::of("list", dir))? {
             let entry = entry.map_err(FileError::of("list", dir))?;
-            let Ok(name) = entry.file_name().into_string() else { continue };
+            let Ok(name) = entry.file_name().into_string() else {
+                continue;
+            };
             match SegmentFileName::parse(&name) {
-                Some(SegmentFileName { base_offset, kind: SegmentFileKind::Log }) => {
-                    let metadata = entry.metadata().map_err(FileError::of("look up", &entry.path()))?;
+                Some(SegmentFileName {
+                    base_offset,
+                    kind: SegmentFileKind::Log,
+                }) => {
+                    let metadata = entry
+                        .metadata()
+                        .map_err(FileError::of("look up", &entry.path()))?;
                     files.segments.insert(base_offset, metadata.len());
                 }
                 Some(other) => files.others.push(other),
@@ -57,7 +64,11 @@ impl PartitionFiles {
 
 /// Removes a segment with its indexes. A reader of the directory that comes in between sees indexes without a segment.
 pub fn remove_segment(dir: &Path, base_offset: Offset) -> Result<(), FileError> {
-    for kind in [SegmentFileKind::Log, SegmentFileKind::OffsetIndex, SegmentFileKind::TimeIndex] {
+    for kind in [
+        SegmentFileKind::Log,
+        SegmentFileKind::OffsetIndex,
+        SegmentFileKind::TimeIndex,
+    ] {
         atomic_file::remove(&dir.join(SegmentFileName::new(base_offset, kind).to_string()))?;
     }
     Ok(())
@@ -65,7 +76,9 @@ pub fn remove_segment(dir: &Path, base_offset: Offset) -> Result<(), FileError> 
 
 /// Removes the producer snapshot of a checkpoint that was replaced, if there is one.
 pub fn remove_producers(dir: &Path, offset: Offset) -> Result<(), FileError> {
-    atomic_file::remove(&dir.join(SegmentFileName::new(offset, SegmentFileKind::Producers).to_string()))
+    atomic_file::remove(
+        &dir.join(SegmentFileName::new(offset, SegmentFileKind::Producers).to_string()),
+    )
 }
 
 #[cfg(test)]
@@ -96,8 +109,10 @@ mod tests {
         let files = PartitionFiles::list(dir.path()).unwrap();
         assert_eq!(files.segments, BTreeMap::from([(Offset(100), 1)]));
         files.remove_strays(dir.path(), Offset(150)).unwrap();
-        let mut left: Vec<_> =
-            fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        let mut left: Vec<_> = fs::read_dir(dir.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
         left.sort();
         let mut kept = kept.to_vec();
         kept.sort();
@@ -108,9 +123,17 @@ mod tests {
     fn a_segment_goes_with_its_indexes() {
         let dir = tempfile::tempdir().unwrap();
         for kind in [SegmentFileKind::Log, SegmentFileKind::TimeIndex] {
-            fs::write(dir.path().join(SegmentFileName::new(Offset(7), kind).to_string()), b"").unwrap();
+            fs::write(
+                dir.path()
+                    .join(SegmentFileName::new(Offset(7), kind).to_string()),
+                b"",
+            )
+            .unwrap();
         }
         remove_segment(dir.path(), Offset(7)).unwrap();
-        assert_eq!(PartitionFiles::list(dir.path()).unwrap(), PartitionFiles::default());
+        assert_eq!(
+            PartitionFiles::list(dir.path()).unwrap(),
+            PartitionFiles::default()
+        );
     }
 }

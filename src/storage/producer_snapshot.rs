@@ -12,10 +12,14 @@ use super::file_error::FileError;
 use super::producer_state::{ProducerEntry, ProducerState, RememberedBatch};
 use super::segment_name::{SegmentFileKind, SegmentFileName};
 
-const FRAME: ChecksumFrame = ChecksumFrame { magic: *b"CLPS", version: 1 };
+const FRAME: ChecksumFrame = ChecksumFrame {
+    magic: *b"CLPS",
+    version: 1,
+};
 
 /// More than the largest state takes, checked before anything is read.
-const FILE_BYTES_MAX: u64 = 1024 + PRODUCERS_PER_PARTITION_MAX as u64 * (64 + 48 * PRODUCER_BATCHES_REMEMBERED as u64);
+const FILE_BYTES_MAX: u64 =
+    1024 + PRODUCERS_PER_PARTITION_MAX as u64 * (64 + 48 * PRODUCER_BATCHES_REMEMBERED as u64);
 
 /// The producers' state after every batch below an offset, in `<20 digits of the offset>.producers`:
 ///
@@ -62,13 +66,19 @@ pub enum SnapshotDamage {
 
 /// The bytes of the file for the state as it is, which must be the one after every batch below `offset`.
 pub fn encode(state: &ProducerState, offset: Offset) -> Vec<u8> {
-    let producers = state.sorted().into_iter().map(|(producer_id, entry)| ProducerRow {
-        producer_id: producer_id.0,
-        epoch: entry.epoch.0,
-        sequences_known: entry.sequences_known,
-        batches: entry.batches.iter().map(BatchRow::of).collect(),
-    });
-    let body = SnapshotBody { offset: offset.0, producers: producers.collect() };
+    let producers = state
+        .sorted()
+        .into_iter()
+        .map(|(producer_id, entry)| ProducerRow {
+            producer_id: producer_id.0,
+            epoch: entry.epoch.0,
+            sequences_known: entry.sequences_known,
+            batches: entry.batches.iter().map(BatchRow::of).collect(),
+        });
+    let body = SnapshotBody {
+        offset: offset.0,
+        producers: producers.collect(),
+    };
     let bytes = rkyv::to_bytes::<rancor::Error>(&body).expect("plain numbers always serialize");
     FRAME.wrap(&bytes)
 }
@@ -76,9 +86,12 @@ pub fn encode(state: &ProducerState, offset: Offset) -> Vec<u8> {
 /// Reads the bytes of a file that is named after `offset`. Every producer counts as seen `now_ns`.
 pub fn decode(file: &[u8], offset: Offset, now_ns: u64) -> Result<ProducerState, SnapshotDamage> {
     let body = FRAME.unwrap(file)?;
-    let body = rkyv::from_bytes::<SnapshotBody, rancor::Error>(&body).map_err(|_| FrameDamage::Body)?;
+    let body =
+        rkyv::from_bytes::<SnapshotBody, rancor::Error>(&body).map_err(|_| FrameDamage::Body)?;
     if body.offset != offset.0 {
-        return Err(SnapshotDamage::OtherOffset { found: Offset(body.offset) });
+        return Err(SnapshotDamage::OtherOffset {
+            found: Offset(body.offset),
+        });
     }
     let mut state = ProducerState::default();
     for row in body.producers {
@@ -86,7 +99,12 @@ pub fn decode(file: &[u8], offset: Offset, now_ns: u64) -> Result<ProducerState,
             return Err(FrameDamage::Body.into());
         }
         let batches: SmallVec<_> = row.batches.iter().map(BatchRow::remembered).collect();
-        let entry = ProducerEntry::restored(ProducerEpoch(row.epoch), batches, row.sequences_known, now_ns);
+        let entry = ProducerEntry::restored(
+            ProducerEpoch(row.epoch),
+            batches,
+            row.sequences_known,
+            now_ns,
+        );
         state.restore(ProducerId(row.producer_id), entry);
     }
     Ok(state)
@@ -94,10 +112,17 @@ pub fn decode(file: &[u8], offset: Offset, now_ns: u64) -> Result<ProducerState,
 
 /// Writes the bytes of `encode` into their file; it survives a power cut when this returns.
 pub fn write(dir: &Path, offset: Offset, file: &[u8]) -> Result<(), FileError> {
-    atomic_file::replace(&dir.join(SegmentFileName::new(offset, SegmentFileKind::Producers).to_string()), file)
+    atomic_file::replace(
+        &dir.join(SegmentFileName::new(offset, SegmentFileKind::Producers).to_string()),
+        file,
+    )
 }
 
-pub fn read(dir: &Path, offset: Offset, now_ns: u64) -> Result<Result<ProducerState, SnapshotDamage>, FileError> {
+pub fn read(
+    dir: &Path,
+    offset: Offset,
+    now_ns: u64,
+) -> Result<Result<ProducerState, SnapshotDamage>, FileError> {
     let path = dir.join(SegmentFileName::new(offset, SegmentFileKind::Producers).to_string());
     Ok(match atomic_file::read(&path, FILE_BYTES_MAX)? {
         Some(file) => decode(&file, offset, now_ns),
@@ -146,7 +171,13 @@ mod tests {
         for number in 0..8 {
             for producer in 0..producer_count {
                 let base = (i64::from(number) * producer_count + producer) * 10;
-                state.record(&batch(producer, number * 10), Offset(base), Offset(base + 9), TimestampMs(base), 0);
+                state.record(
+                    &batch(producer, number * 10),
+                    Offset(base),
+                    Offset(base + 9),
+                    TimestampMs(base),
+                    0,
+                );
             }
         }
         state
@@ -159,10 +190,20 @@ mod tests {
         for number in 0..9 {
             for producer in 0..4 {
                 let batch = batch(producer, number * 10);
-                assert_eq!(after.check(&batch, Offset(240)), before.check(&batch, Offset(240)), "{batch:?}");
+                assert_eq!(
+                    after.check(&batch, Offset(240)),
+                    before.check(&batch, Offset(240)),
+                    "{batch:?}"
+                );
             }
         }
-        assert!(matches!(after.check(&batch(1, 30), Offset(240)), Verdict::Duplicate { base_offset: Offset(100), .. }));
+        assert!(matches!(
+            after.check(&batch(1, 30), Offset(240)),
+            Verdict::Duplicate {
+                base_offset: Offset(100),
+                ..
+            }
+        ));
         assert_eq!(after.active_producers(), before.active_producers());
     }
 
@@ -171,7 +212,13 @@ mod tests {
         let mut largest = ProducerState::default();
         for number in 0..PRODUCER_BATCHES_REMEMBERED as i32 {
             for producer in 0..PRODUCERS_PER_PARTITION_MAX as i64 {
-                largest.record(&batch(producer, number * 10), Offset(producer), Offset(producer), TimestampMs(0), 0);
+                largest.record(
+                    &batch(producer, number * 10),
+                    Offset(producer),
+                    Offset(producer),
+                    TimestampMs(0),
+                    0,
+                );
             }
         }
         assert!(encode(&largest, Offset(1)).len() as u64 <= FILE_BYTES_MAX);
@@ -180,13 +227,22 @@ mod tests {
     #[test]
     fn a_snapshot_of_another_offset_or_a_damaged_one_is_refused() {
         let dir = tempfile::tempdir().unwrap();
-        assert_eq!(read(dir.path(), Offset(240), 0).unwrap().unwrap_err(), SnapshotDamage::Missing);
+        assert_eq!(
+            read(dir.path(), Offset(240), 0).unwrap().unwrap_err(),
+            SnapshotDamage::Missing
+        );
         let file = encode(&state(3), Offset(240));
         write(dir.path(), Offset(250), &file).unwrap();
         let found = SnapshotDamage::OtherOffset { found: Offset(240) };
-        assert_eq!(read(dir.path(), Offset(250), 0).unwrap().unwrap_err(), found);
+        assert_eq!(
+            read(dir.path(), Offset(250), 0).unwrap().unwrap_err(),
+            found
+        );
         write(dir.path(), Offset(240), &file[..file.len() - 1]).unwrap();
-        assert!(matches!(read(dir.path(), Offset(240), 0).unwrap(), Err(SnapshotDamage::Frame(_))));
+        assert!(matches!(
+            read(dir.path(), Offset(240), 0).unwrap(),
+            Err(SnapshotDamage::Frame(_))
+        ));
         write(dir.path(), Offset(240), &file).unwrap();
         assert_eq!(read(dir.path(), Offset(240), 0).unwrap().unwrap().len(), 3);
     }

@@ -20,7 +20,10 @@ pub struct ProducerBatch {
 impl ProducerBatch {
     /// `None` if the batch's producer is not idempotent, or if it is a marker of the broker, which has no sequence.
     pub fn of(header: &RecordBatchHeader) -> Option<Self> {
-        if !header.producer_id.is_some() || header.base_sequence.0 < 0 || header.attributes.is_control() {
+        if !header.producer_id.is_some()
+            || header.base_sequence.0 < 0
+            || header.attributes.is_control()
+        {
             return None;
         }
         Some(Self {
@@ -39,7 +42,11 @@ pub enum Verdict {
     Append,
     /// It is in the log already: answer success with the first offset. The original may still be on its way to disk (or to the
     /// followers), so the answer waits until `last_offset` is confirmed as the original's would.
-    Duplicate { base_offset: Offset, last_offset: Offset, timestamp: TimestampMs },
+    Duplicate {
+        base_offset: Offset,
+        last_offset: Offset,
+        timestamp: TimestampMs,
+    },
     /// It is surely in the log already, but too long ago to know where: DUPLICATE_SEQUENCE_NUMBER, which clients take as
     /// success. So this answer too waits, until everything below `before` is confirmed.
     DuplicateForgotten { before: Offset },
@@ -94,18 +101,30 @@ impl ProducerState {
         let starts_at_zero = batch.first_sequence == Sequence::FIRST;
         let Some(entry) = self.producers.get(&batch.producer_id) else {
             return match log_end_offset == Offset::ZERO && !starts_at_zero {
-                true => Verdict::OutOfOrder { expected: Sequence::FIRST },
+                true => Verdict::OutOfOrder {
+                    expected: Sequence::FIRST,
+                },
                 false => Verdict::Append,
             };
         };
         if batch.epoch < entry.epoch {
-            return Verdict::Fenced { current: entry.epoch };
+            return Verdict::Fenced {
+                current: entry.epoch,
+            };
         }
         if batch.epoch > entry.epoch {
-            return if starts_at_zero { Verdict::Append } else { Verdict::OutOfOrder { expected: Sequence::FIRST } };
+            return if starts_at_zero {
+                Verdict::Append
+            } else {
+                Verdict::OutOfOrder {
+                    expected: Sequence::FIRST,
+                }
+            };
         }
-        let same =
-            |known: &&RememberedBatch| (known.first_sequence, known.last_sequence) == (batch.first_sequence, batch.last_sequence);
+        let same = |known: &&RememberedBatch| {
+            (known.first_sequence, known.last_sequence)
+                == (batch.first_sequence, batch.last_sequence)
+        };
         if let Some(original) = entry.batches.iter().find(same) {
             return Verdict::Duplicate {
                 base_offset: original.base_offset,
@@ -115,7 +134,9 @@ impl ProducerState {
         }
         match entry.last().last_sequence.plus(1) {
             expected if expected == batch.first_sequence => Verdict::Append,
-            _ if entry.has_forgotten(batch) => Verdict::DuplicateForgotten { before: entry.batches[0].base_offset },
+            _ if entry.has_forgotten(batch) => Verdict::DuplicateForgotten {
+                before: entry.batches[0].base_offset,
+            },
             expected => Verdict::OutOfOrder { expected },
         }
     }
@@ -145,14 +166,20 @@ impl ProducerState {
         }
         let batches = SmallVec::from_slice(&[remembered]);
         let sequences_known = remembered.sequence_count();
-        let entry = ProducerEntry { epoch: batch.epoch, batches, sequences_known, seen_ns: now_ns };
+        let entry = ProducerEntry {
+            epoch: batch.epoch,
+            batches,
+            sequences_known,
+            seen_ns: now_ns,
+        };
         self.producers.insert(batch.producer_id, entry);
     }
 
     /// Forgets the producers that were not seen for `producer.id.expiration.ms`; returns how many.
     pub fn expire(&mut self, now_ns: u64, expiration_ns: u64) -> usize {
         let before = self.producers.len();
-        self.producers.retain(|_, entry| now_ns.saturating_sub(entry.seen_ns) < expiration_ns);
+        self.producers
+            .retain(|_, entry| now_ns.saturating_sub(entry.seen_ns) < expiration_ns);
         if self.producers.is_empty() {
             self.producers = FxHashMap::default();
         }
@@ -181,7 +208,11 @@ impl ProducerState {
     }
 
     pub(super) fn sorted(&self) -> Vec<(ProducerId, &ProducerEntry)> {
-        let mut entries: Vec<_> = self.producers.iter().map(|(&id, entry)| (id, entry)).collect();
+        let mut entries: Vec<_> = self
+            .producers
+            .iter()
+            .map(|(&id, entry)| (id, entry))
+            .collect();
         entries.sort_unstable_by_key(|&(id, _)| id);
         entries
     }
@@ -192,9 +223,15 @@ impl ProducerState {
 
     /// A sixteenth at once, so that a flood of new producers costs each of them little.
     fn forget_least_recent(&mut self) {
-        let mut last_offsets: Vec<Offset> = self.producers.values().map(|entry| entry.last().last_offset).collect();
-        let (_, &mut newest_forgotten, _) = last_offsets.select_nth_unstable(PRODUCERS_PER_PARTITION_MAX / 16);
-        self.producers.retain(|_, entry| entry.last().last_offset > newest_forgotten);
+        let mut last_offsets: Vec<Offset> = self
+            .producers
+            .values()
+            .map(|entry| entry.last().last_offset)
+            .collect();
+        let (_, &mut newest_forgotten, _) =
+            last_offsets.select_nth_unstable(PRODUCERS_PER_PARTITION_MAX / 16);
+        self.producers
+            .retain(|_, entry| entry.last().last_offset > newest_forgotten);
     }
 }
 
@@ -205,7 +242,12 @@ impl ProducerEntry {
         sequences_known: u32,
         now_ns: u64,
     ) -> Self {
-        Self { epoch, batches, sequences_known, seen_ns: now_ns }
+        Self {
+            epoch,
+            batches,
+            sequences_known,
+            seen_ns: now_ns,
+        }
     }
 
     fn last(&self) -> &RememberedBatch {
@@ -223,7 +265,8 @@ impl ProducerEntry {
         }
         self.epoch = epoch;
         self.seen_ns = now_ns;
-        self.sequences_known = (self.sequences_known + batch.sequence_count()).min(SEQUENCES_KNOWN_MAX);
+        self.sequences_known =
+            (self.sequences_known + batch.sequence_count()).min(SEQUENCES_KNOWN_MAX);
         self.batches.push(batch);
     }
 
@@ -231,7 +274,10 @@ impl ProducerEntry {
     fn has_forgotten(&self, batch: &ProducerBatch) -> bool {
         let behind_last = |sequence| distance(sequence, self.last().last_sequence);
         let oldest_remembered = behind_last(self.batches[0].first_sequence);
-        let (first, last) = (behind_last(batch.first_sequence), behind_last(batch.last_sequence));
+        let (first, last) = (
+            behind_last(batch.first_sequence),
+            behind_last(batch.last_sequence),
+        );
         first < self.sequences_known && last <= first && last > oldest_remembered
     }
 }
@@ -272,41 +318,75 @@ mod tests {
         let verdict = state.check(&batch, Offset(base));
         if verdict == Verdict::Append {
             let last = base + i64::from(distance(batch.first_sequence, batch.last_sequence));
-            state.record(&batch, Offset(base), Offset(last), TimestampMs(base * 10), 0);
+            state.record(
+                &batch,
+                Offset(base),
+                Offset(last),
+                TimestampMs(base * 10),
+                0,
+            );
         }
         verdict
     }
 
     fn duplicate(base: i64, last: i64) -> Verdict {
-        Verdict::Duplicate { base_offset: Offset(base), last_offset: Offset(last), timestamp: TimestampMs(base * 10) }
+        Verdict::Duplicate {
+            base_offset: Offset(base),
+            last_offset: Offset(last),
+            timestamp: TimestampMs(base * 10),
+        }
     }
 
     #[test]
     fn the_first_sequence_on_a_never_written_log_is_0() {
         let state = ProducerState::default();
-        assert_eq!(state.check(&batch(3, 2), NEVER_WRITTEN), Verdict::OutOfOrder { expected: Sequence::FIRST });
+        assert_eq!(
+            state.check(&batch(3, 2), NEVER_WRITTEN),
+            Verdict::OutOfOrder {
+                expected: Sequence::FIRST
+            }
+        );
         assert_eq!(state.check(&batch(0, 2), NEVER_WRITTEN), Verdict::Append);
-        assert_eq!(state.check(&batch(3, 2), WRITTEN), Verdict::Append, "the producer may have been forgotten");
+        assert_eq!(
+            state.check(&batch(3, 2), WRITTEN),
+            Verdict::Append,
+            "the producer may have been forgotten"
+        );
     }
 
     #[test]
     fn a_repeat_of_the_last_five_batches_answers_with_its_offsets() {
         let mut state = ProducerState::default();
         for number in 0..6 {
-            assert_eq!(append(&mut state, batch(number * 10, 10), i64::from(number) * 10), Verdict::Append);
+            assert_eq!(
+                append(&mut state, batch(number * 10, 10), i64::from(number) * 10),
+                Verdict::Append
+            );
         }
         for number in 1..6 {
-            assert_eq!(append(&mut state, batch(number * 10, 10), 60), duplicate(i64::from(number) * 10, i64::from(number) * 10 + 9));
+            assert_eq!(
+                append(&mut state, batch(number * 10, 10), 60),
+                duplicate(i64::from(number) * 10, i64::from(number) * 10 + 9)
+            );
         }
         let forgotten = Verdict::DuplicateForgotten { before: Offset(10) };
-        assert_eq!(append(&mut state, batch(0, 10), 60), forgotten, "a repeat of the sixth last");
+        assert_eq!(
+            append(&mut state, batch(0, 10), 60),
+            forgotten,
+            "a repeat of the sixth last"
+        );
     }
 
     #[test]
     fn a_gap_is_out_of_order() {
         let mut state = ProducerState::default();
         append(&mut state, batch(0, 10), 0);
-        assert_eq!(append(&mut state, batch(11, 5), 10), Verdict::OutOfOrder { expected: Sequence(10) });
+        assert_eq!(
+            append(&mut state, batch(11, 5), 10),
+            Verdict::OutOfOrder {
+                expected: Sequence(10)
+            }
+        );
         assert_eq!(append(&mut state, batch(10, 5), 10), Verdict::Append);
     }
 
@@ -315,7 +395,13 @@ mod tests {
         let mut state = ProducerState::default();
         append(&mut state, batch(0, 10), 0);
         for other in [batch(0, 5), batch(5, 5), batch(5, 10), batch(0, 11)] {
-            assert_eq!(append(&mut state, other, 10), Verdict::OutOfOrder { expected: Sequence(10) }, "{other:?}");
+            assert_eq!(
+                append(&mut state, other, 10),
+                Verdict::OutOfOrder {
+                    expected: Sequence(10)
+                },
+                "{other:?}"
+            );
         }
     }
 
@@ -323,22 +409,60 @@ mod tests {
     fn what_was_before_a_producer_became_known_is_not_surely_a_repeat() {
         let mut state = ProducerState::default();
         for number in 0..7 {
-            append(&mut state, batch(100 + number * 10, 10), 500 + i64::from(number) * 10);
+            append(
+                &mut state,
+                batch(100 + number * 10, 10),
+                500 + i64::from(number) * 10,
+            );
         }
-        assert!(matches!(append(&mut state, batch(100, 10), 570), Verdict::DuplicateForgotten { .. }));
-        assert_eq!(append(&mut state, batch(90, 10), 570), Verdict::OutOfOrder { expected: Sequence(170) });
-        assert_eq!(append(&mut state, batch(95, 10), 570), Verdict::OutOfOrder { expected: Sequence(170) });
+        assert!(matches!(
+            append(&mut state, batch(100, 10), 570),
+            Verdict::DuplicateForgotten { .. }
+        ));
+        assert_eq!(
+            append(&mut state, batch(90, 10), 570),
+            Verdict::OutOfOrder {
+                expected: Sequence(170)
+            }
+        );
+        assert_eq!(
+            append(&mut state, batch(95, 10), 570),
+            Verdict::OutOfOrder {
+                expected: Sequence(170)
+            }
+        );
     }
 
     #[test]
     fn an_older_epoch_is_fenced_and_a_new_one_starts_at_0() {
         let mut state = ProducerState::default();
         append(&mut state, batch_of(7, 3, 0, 10), 0);
-        assert_eq!(append(&mut state, batch_of(7, 2, 10, 1), 10), Verdict::Fenced { current: ProducerEpoch(3) });
-        assert_eq!(append(&mut state, batch_of(7, 4, 10, 1), 10), Verdict::OutOfOrder { expected: Sequence::FIRST });
-        assert_eq!(append(&mut state, batch_of(7, 4, 0, 10), 10), Verdict::Append);
-        assert_eq!(append(&mut state, batch_of(7, 4, 0, 10), 20), duplicate(10, 19));
-        assert_eq!(append(&mut state, batch_of(7, 3, 0, 10), 20), Verdict::Fenced { current: ProducerEpoch(4) });
+        assert_eq!(
+            append(&mut state, batch_of(7, 2, 10, 1), 10),
+            Verdict::Fenced {
+                current: ProducerEpoch(3)
+            }
+        );
+        assert_eq!(
+            append(&mut state, batch_of(7, 4, 10, 1), 10),
+            Verdict::OutOfOrder {
+                expected: Sequence::FIRST
+            }
+        );
+        assert_eq!(
+            append(&mut state, batch_of(7, 4, 0, 10), 10),
+            Verdict::Append
+        );
+        assert_eq!(
+            append(&mut state, batch_of(7, 4, 0, 10), 20),
+            duplicate(10, 19)
+        );
+        assert_eq!(
+            append(&mut state, batch_of(7, 3, 0, 10), 20),
+            Verdict::Fenced {
+                current: ProducerEpoch(4)
+            }
+        );
     }
 
     #[test]
@@ -350,10 +474,27 @@ mod tests {
         assert_eq!(append(&mut state, over, 110), Verdict::Append);
         assert_eq!(append(&mut state, over, 120), duplicate(110, 119));
         for number in 0..5 {
-            assert_eq!(append(&mut state, batch(5 + number * 10, 10), 120 + i64::from(number) * 10), Verdict::Append);
+            assert_eq!(
+                append(
+                    &mut state,
+                    batch(5 + number * 10, 10),
+                    120 + i64::from(number) * 10
+                ),
+                Verdict::Append
+            );
         }
-        assert_eq!(append(&mut state, over, 170), Verdict::DuplicateForgotten { before: Offset(120) });
-        assert_eq!(append(&mut state, batch(1_000_000, 1), 170), Verdict::OutOfOrder { expected: Sequence(55) });
+        assert_eq!(
+            append(&mut state, over, 170),
+            Verdict::DuplicateForgotten {
+                before: Offset(120)
+            }
+        );
+        assert_eq!(
+            append(&mut state, batch(1_000_000, 1), 170),
+            Verdict::OutOfOrder {
+                expected: Sequence(55)
+            }
+        );
     }
 
     #[test]
@@ -361,21 +502,49 @@ mod tests {
         let mut state = ProducerState::default();
         append(&mut state, batch_of(1, 0, 0, 10), 0);
         append(&mut state, batch_of(2, 5, 0, 1), 10);
-        assert_eq!(append(&mut state, batch_of(1, 0, 10, 1), 11), Verdict::Append);
+        assert_eq!(
+            append(&mut state, batch_of(1, 0, 10, 1), 11),
+            Verdict::Append
+        );
         let active = state.active_producers();
-        assert_eq!(active.iter().map(|active| (active.producer_id.0, active.epoch.0)).collect::<Vec<_>>(), [(1, 0), (2, 5)]);
-        assert_eq!((active[0].last_sequence, active[0].last_timestamp), (Sequence(10), TimestampMs(110)));
+        assert_eq!(
+            active
+                .iter()
+                .map(|active| (active.producer_id.0, active.epoch.0))
+                .collect::<Vec<_>>(),
+            [(1, 0), (2, 5)]
+        );
+        assert_eq!(
+            (active[0].last_sequence, active[0].last_timestamp),
+            (Sequence(10), TimestampMs(110))
+        );
     }
 
     #[test]
     fn a_producer_expires_by_the_time_it_was_last_seen() {
         let mut state = ProducerState::default();
-        state.record(&batch_of(1, 0, 0, 1), Offset(0), Offset(0), TimestampMs(i64::MAX), 100);
-        state.record(&batch_of(2, 0, 0, 1), Offset(1), Offset(1), TimestampMs(0), 200);
+        state.record(
+            &batch_of(1, 0, 0, 1),
+            Offset(0),
+            Offset(0),
+            TimestampMs(i64::MAX),
+            100,
+        );
+        state.record(
+            &batch_of(2, 0, 0, 1),
+            Offset(1),
+            Offset(1),
+            TimestampMs(0),
+            200,
+        );
         assert_eq!(state.expire(299, 200), 0);
         assert_eq!(state.expire(300, 200), 1);
         assert_eq!(state.active_producers()[0].producer_id, ProducerId(2));
-        assert_eq!(state.expire(0, 200), 0, "a clock that went back expires nobody");
+        assert_eq!(
+            state.expire(0, 200),
+            0,
+            "a clock that went back expires nobody"
+        );
     }
 
     #[test]
@@ -387,9 +556,23 @@ mod tests {
         let end = PRODUCERS_PER_PARTITION_MAX as i64;
         append(&mut state, batch_of(0, 0, 1, 1), end);
         append(&mut state, batch_of(end, 0, 0, 1), end + 1);
-        assert!(state.len() < PRODUCERS_PER_PARTITION_MAX && state.len() > PRODUCERS_PER_PARTITION_MAX * 9 / 10);
-        assert_eq!(state.check(&batch_of(0, 0, 1, 1), WRITTEN), duplicate(end, end), "it wrote lately");
-        assert_eq!(state.check(&batch_of(1, 0, 5, 1), WRITTEN), Verdict::Append, "it is forgotten");
-        assert_eq!(state.check(&batch_of(end - 1, 0, 0, 1), WRITTEN), duplicate(end - 1, end - 1));
+        assert!(
+            state.len() < PRODUCERS_PER_PARTITION_MAX
+                && state.len() > PRODUCERS_PER_PARTITION_MAX * 9 / 10
+        );
+        assert_eq!(
+            state.check(&batch_of(0, 0, 1, 1), WRITTEN),
+            duplicate(end, end),
+            "it wrote lately"
+        );
+        assert_eq!(
+            state.check(&batch_of(1, 0, 5, 1), WRITTEN),
+            Verdict::Append,
+            "it is forgotten"
+        );
+        assert_eq!(
+            state.check(&batch_of(end - 1, 0, 0, 1), WRITTEN),
+            duplicate(end - 1, end - 1)
+        );
     }
 }

@@ -47,9 +47,16 @@ struct Inner {
 
 impl ReadAhead {
     pub fn new(budget_bytes: usize, files: OpenFiles) -> Self {
-        let inner =
-            Inner { budget_bytes, held_bytes: 0, blocks: FxHashMap::default(), order: VecDeque::new() };
-        Self { inner: Rc::new(RefCell::new(inner)), files }
+        let inner = Inner {
+            budget_bytes,
+            held_bytes: 0,
+            blocks: FxHashMap::default(),
+            order: VecDeque::new(),
+        };
+        Self {
+            inner: Rc::new(RefCell::new(inner)),
+            files,
+        }
     }
 
     /// The bytes from `start` to `end`, all of which must be readable; `readable_end` bounds what is fetched ahead.
@@ -61,12 +68,21 @@ impl ReadAhead {
         end: FilePosition,
         readable_end: FilePosition,
     ) -> Result<ByteRun, DiskError> {
-        assert!(start < end && end <= readable_end, "{start}..{end} is not readable up to {readable_end}");
+        assert!(
+            start < end && end <= readable_end,
+            "{start}..{end} is not readable up to {readable_end}"
+        );
         let file = self.files.get(segment, path, OpenMode::Existing).await?;
         let first = start.0 / READ_BLOCK_BYTES as u64;
         let last = (end.0 - 1) / READ_BLOCK_BYTES as u64;
-        let is_sequential = self.holds(BlockKey { segment, number: first })
-            || first > 0 && self.holds(BlockKey { segment, number: first - 1 });
+        let is_sequential = self.holds(BlockKey {
+            segment,
+            number: first,
+        }) || first > 0
+            && self.holds(BlockKey {
+                segment,
+                number: first - 1,
+            });
         let ahead = if is_sequential { READ_AHEAD_BLOCKS } else { 0 };
         for number in first..=last + ahead {
             let key = BlockKey { segment, number };
@@ -79,7 +95,11 @@ impl ReadAhead {
             let block_start = number * READ_BLOCK_BYTES as u64;
             let from = (start.0.max(block_start) - block_start) as usize;
             let to = (end.0.min(block_start + READ_BLOCK_BYTES as u64) - block_start) as usize;
-            run.push(self.block(BlockKey { segment, number }, &file, to, readable_end).await?.slice(from..to));
+            run.push(
+                self.block(BlockKey { segment, number }, &file, to, readable_end)
+                    .await?
+                    .slice(from..to),
+            );
         }
         Ok(run)
     }
@@ -95,7 +115,10 @@ impl ReadAhead {
 
     /// Whether the block is loaded far enough for a read up to `end`, or on its way.
     fn is_there(&self, key: BlockKey, end: FilePosition) -> bool {
-        let needed = end.0.saturating_sub(key.number * READ_BLOCK_BYTES as u64).min(READ_BLOCK_BYTES as u64);
+        let needed = end
+            .0
+            .saturating_sub(key.number * READ_BLOCK_BYTES as u64)
+            .min(READ_BLOCK_BYTES as u64);
         match self.inner.borrow().blocks.get(&key) {
             Some(Block::Loading(_)) => true,
             Some(Block::Loaded(bytes)) => bytes.len() as u64 >= needed,
@@ -106,11 +129,15 @@ impl ReadAhead {
     fn start_loading(&self, key: BlockKey, file: &LogFile, readable_end: FilePosition) {
         let (this, file) = (self.clone(), file.clone());
         let loading = Event::new();
-        this.inner.borrow_mut().replace(key, Some(Block::Loading(loading.clone())));
+        this.inner
+            .borrow_mut()
+            .replace(key, Some(Block::Loading(loading.clone())));
         crate::io::executor::spawn_local(async move {
             // A failure leaves no block behind: whoever needs it reads it again and gets the error.
             let loaded = read_block(&file, key, readable_end).await.ok();
-            this.inner.borrow_mut().replace(key, loaded.map(Block::Loaded));
+            this.inner
+                .borrow_mut()
+                .replace(key, loaded.map(Block::Loaded));
             loading.notify();
         })
         .detach();
@@ -138,13 +165,19 @@ impl ReadAhead {
             }
         }
         let bytes = read_block(file, key, readable_end).await?;
-        self.inner.borrow_mut().replace(key, Some(Block::Loaded(bytes.clone())));
+        self.inner
+            .borrow_mut()
+            .replace(key, Some(Block::Loaded(bytes.clone())));
         Ok(bytes)
     }
 }
 
 /// Reads a block, up to what is readable of it.
-async fn read_block(file: &LogFile, key: BlockKey, readable_end: FilePosition) -> Result<Bytes, DiskError> {
+async fn read_block(
+    file: &LogFile,
+    key: BlockKey,
+    readable_end: FilePosition,
+) -> Result<Bytes, DiskError> {
     let start = key.number * READ_BLOCK_BYTES as u64;
     let len_bytes = (readable_end.0 - start).min(READ_BLOCK_BYTES as u64) as usize;
     let bytes = Bytes::from(file.read(FilePosition(start), len_bytes).await?);

@@ -97,7 +97,11 @@ pub enum RecoveryError {
     #[error(transparent)]
     File(#[from] FileError),
     #[error("{} belongs to partition {found} and not to {expected}", path.display())]
-    OtherPartition { path: PathBuf, found: TopicPartition, expected: TopicPartition },
+    OtherPartition {
+        path: PathBuf,
+        found: TopicPartition,
+        expected: TopicPartition,
+    },
 }
 
 /// A segment below the recovery point whose batches are not what was written. It is left as it is: a good copy, where there is one,
@@ -117,15 +121,32 @@ pub struct DamagedSegment {
 /// that what lay behind never comes back. After a clean stop nothing lies behind the recovery point, and nothing is read.
 ///
 /// A second crash during recovery is harmless: until the new checkpoint is written, the old one leads to the same result.
-pub fn recover(dir: &Path, partition: TopicPartition, rules: &RecoveryRules) -> Result<Recovered, RecoveryError> {
+pub fn recover(
+    dir: &Path,
+    partition: TopicPartition,
+    rules: &RecoveryRules,
+) -> Result<Recovered, RecoveryError> {
     let checkpoint = PartitionCheckpoint::read(dir)?;
-    if let Ok(PartitionCheckpoint { partition: found, .. }) = checkpoint
+    if let Ok(PartitionCheckpoint {
+        partition: found, ..
+    }) = checkpoint
         && found != partition
     {
-        return Err(RecoveryError::OtherPartition { path: dir.to_owned(), found, expected: partition });
+        return Err(RecoveryError::OtherPartition {
+            path: dir.to_owned(),
+            found,
+            expected: partition,
+        });
     }
     let files = PartitionFiles::list(dir)?;
-    Ok(Recovery { dir, partition, rules, files, cuts: Vec::new() }.run(checkpoint)?)
+    Ok(Recovery {
+        dir,
+        partition,
+        rules,
+        files,
+        cuts: Vec::new(),
+    }
+    .run(checkpoint)?)
 }
 
 struct Recovery<'a> {
@@ -145,21 +166,30 @@ struct Below {
 }
 
 impl Recovery<'_> {
-    fn run(mut self, checkpoint: Result<PartitionCheckpoint, CheckpointDamage>) -> Result<Recovered, FileError> {
+    fn run(
+        mut self,
+        checkpoint: Result<PartitionCheckpoint, CheckpointDamage>,
+    ) -> Result<Recovered, FileError> {
         let is_new = checkpoint == Err(CheckpointDamage::Missing) && self.files.segments.is_empty();
         let epochs_before = LeaderEpochs::read(self.dir)?;
         if let Ok(checkpoint) = &checkpoint {
             self.remove_below(checkpoint.log_start_offset)?;
         }
-        let (mut replay, mut point, distrust) = self.read_log(&checkpoint, epochs_before.clone())?;
+        let (mut replay, mut point, distrust) =
+            self.read_log(&checkpoint, epochs_before.clone())?;
         if let Some(distrust) = distrust.as_ref().filter(|_| !is_new) {
             warn!(path = %self.dir.display(), reason = %distrust, "the whole log was read");
         }
         let first_read = replay.first_segment();
-        let Below { mut sealed, damaged, bytes_read } = self.check_below(first_read)?;
+        let Below {
+            mut sealed,
+            damaged,
+            bytes_read,
+        } = self.check_below(first_read)?;
         self.cut_behind(&replay)?;
         sealed.append(&mut replay.sealed);
-        let log_start_offset = self.settle_log_start(checkpoint.as_ref().ok(), &mut sealed, &mut replay)?;
+        let log_start_offset =
+            self.settle_log_start(checkpoint.as_ref().ok(), &mut sealed, &mut replay)?;
         if !self.cuts.is_empty() {
             self.report_cuts(point.as_ref());
             point = None;
@@ -167,7 +197,9 @@ impl Recovery<'_> {
         self.settle_epochs(epochs_before, log_start_offset, &mut replay)?;
         let recovery_point = match point {
             Some(point) => point,
-            None if is_new => RecoveryPoint::segment_start(replay.last_segment, LeaderEpoch::UNKNOWN),
+            None if is_new => {
+                RecoveryPoint::segment_start(replay.last_segment, LeaderEpoch::UNKNOWN)
+            }
             None => self.write_point(first_read, log_start_offset, &mut replay)?,
         };
         self.files.remove_strays(self.dir, recovery_point.offset)?;
@@ -194,7 +226,10 @@ impl Recovery<'_> {
     /// Finishes what a crash may have interrupted: the removal of segments that lie wholly below the log's start.
     fn remove_below(&mut self, log_start_offset: Offset) -> Result<(), FileError> {
         let bases: Vec<Offset> = self.files.segments.keys().copied().collect();
-        for pair in bases.windows(2).take_while(|pair| pair[1] <= log_start_offset) {
+        for pair in bases
+            .windows(2)
+            .take_while(|pair| pair[1] <= log_start_offset)
+        {
             self.remove_segment(pair[0])?;
         }
         Ok(())
@@ -206,58 +241,103 @@ impl Recovery<'_> {
         checkpoint: &Result<PartitionCheckpoint, CheckpointDamage>,
         epochs: Option<Result<LeaderEpochs, LeaderEpochsDamage>>,
     ) -> Result<(Replay, Option<RecoveryPoint>, Option<Distrust>), FileError> {
-        let point = checkpoint.as_ref().map(|checkpoint| &checkpoint.recovery_point);
+        let point = checkpoint
+            .as_ref()
+            .map(|checkpoint| &checkpoint.recovery_point);
         let distrust = match point {
             Err(&damage) => damage.into(),
-            Ok(point) => match RecoveryStart::at_point(self.dir, point, &self.files, epochs, self.rules)? {
-                Err(distrust) => distrust,
-                Ok(start) => {
-                    let index_damage = start.index_damage;
-                    let replay = Replay::run(self.dir, start, &self.files, self.rules)?;
-                    let log_end_offset = replay.end.next_offset;
-                    if log_end_offset >= point.offset {
-                        if let Some(damage) = index_damage {
-                            let segment = point.segment.0;
-                            warn!(path = %self.dir.display(), segment, %damage, "the active segment's indexes were rebuilt");
+            Ok(point) => {
+                match RecoveryStart::at_point(self.dir, point, &self.files, epochs, self.rules)? {
+                    Err(distrust) => distrust,
+                    Ok(start) => {
+                        let index_damage = start.index_damage;
+                        let replay = Replay::run(self.dir, start, &self.files, self.rules)?;
+                        let log_end_offset = replay.end.next_offset;
+                        if log_end_offset >= point.offset {
+                            if let Some(damage) = index_damage {
+                                let segment = point.segment.0;
+                                warn!(path = %self.dir.display(), segment, %damage, "the active segment's indexes were rebuilt");
+                            }
+                            return Ok((replay, index_damage.is_none().then_some(*point), None));
                         }
-                        return Ok((replay, index_damage.is_none().then_some(*point), None));
+                        Distrust::CutBelowPoint {
+                            log_end_offset,
+                            recovery_point: point.offset,
+                        }
                     }
-                    Distrust::CutBelowPoint { log_end_offset, recovery_point: point.offset }
                 }
-            },
+            }
         };
         // With no segment left the log goes on behind what it had, so that no offset is given twice.
-        let lost_end = checkpoint.as_ref().map_or(Offset::ZERO, |lost| lost.log_start_offset.max(lost.recovery_point.offset));
-        let first_segment = self.files.segments.keys().next().copied().unwrap_or(lost_end);
+        let lost_end = checkpoint.as_ref().map_or(Offset::ZERO, |lost| {
+            lost.log_start_offset.max(lost.recovery_point.offset)
+        });
+        let first_segment = self
+            .files
+            .segments
+            .keys()
+            .next()
+            .copied()
+            .unwrap_or(lost_end);
         let start = RecoveryStart::at_segment(first_segment, self.rules);
-        Ok((Replay::run(self.dir, start, &self.files, self.rules)?, None, Some(distrust)))
+        Ok((
+            Replay::run(self.dir, start, &self.files, self.rules)?,
+            None,
+            Some(distrust),
+        ))
     }
 
     /// What the segments in front of the first one that was read are; their index files are looked at only at their ends.
     fn check_below(&self, first_read: Offset) -> Result<Below, FileError> {
         let mut below = Below::default();
-        let ends = self.files.segments.keys().copied().skip(1).filter(|&base_offset| base_offset < first_read);
-        for ((&base_offset, &size_bytes), end_offset) in
-            self.files.segments.range(..first_read).zip(ends.chain([first_read]))
+        let ends = self
+            .files
+            .segments
+            .keys()
+            .copied()
+            .skip(1)
+            .filter(|&base_offset| base_offset < first_read);
+        for ((&base_offset, &size_bytes), end_offset) in self
+            .files
+            .segments
+            .range(..first_read)
+            .zip(ends.chain([first_read]))
         {
-            let end = SegmentEnd { position: FilePosition(size_bytes), offset: end_offset };
+            let end = SegmentEnd {
+                position: FilePosition(size_bytes),
+                offset: end_offset,
+            };
             let latest = match index_files::check_ends(self.dir, base_offset, end)? {
                 Ok(latest) => latest,
                 Err(damage) => {
                     let path = self.path_of(base_offset);
                     warn!(path = %path.display(), %damage, "the indexes of a sealed segment are rebuilt");
-                    let (builder, scanned) =
-                        index_files::rebuild_sealed(self.dir, base_offset, end, self.rules.index_interval_bytes)?;
+                    let (builder, scanned) = index_files::rebuild_sealed(
+                        self.dir,
+                        base_offset,
+                        end,
+                        self.rules.index_interval_bytes,
+                    )?;
                     below.bytes_read += scanned.bytes_read;
                     if scanned.next_offset < end_offset {
                         let (position, offset) = (scanned.position, scanned.next_offset);
                         error!(path = %path.display(), %position, %offset, stop = ?scanned.stop, "a sealed segment is damaged");
-                        below.damaged.push(DamagedSegment { path, position, offset, stop: scanned.stop });
+                        below.damaged.push(DamagedSegment {
+                            path,
+                            position,
+                            offset,
+                            stop: scanned.stop,
+                        });
                     }
                     builder.latest()
                 }
             };
-            below.sealed.push(SealedSegmentInfo { base_offset, size_bytes, end_offset, latest });
+            below.sealed.push(SealedSegmentInfo {
+                base_offset,
+                size_bytes,
+                end_offset,
+                latest,
+            });
         }
         Ok(below)
     }
@@ -265,8 +345,18 @@ impl Recovery<'_> {
     /// Makes the files end where the log does. What is cut is gone for good before anything is appended in its place: else a power
     /// cut could bring back an old batch that happens to continue a new one.
     fn cut_behind(&mut self, replay: &Replay) -> Result<(), FileError> {
-        let ScanEnd { position, next_offset: log_end_offset, stop, .. } = replay.end;
-        let size_bytes = self.files.segments.get(&replay.last_segment).copied().unwrap_or(0);
+        let ScanEnd {
+            position,
+            next_offset: log_end_offset,
+            stop,
+            ..
+        } = replay.end;
+        let size_bytes = self
+            .files
+            .segments
+            .get(&replay.last_segment)
+            .copied()
+            .unwrap_or(0);
         let bad_batch = match stop {
             ScanStop::BadBatch(bad_batch) => Some(bad_batch),
             ScanStop::EndOfFile | ScanStop::SegmentEnd | ScanStop::ZeroTail => None,
@@ -308,8 +398,12 @@ impl Recovery<'_> {
         sealed: &mut Vec<SealedSegmentInfo>,
         replay: &mut Replay,
     ) -> Result<Offset, FileError> {
-        let first_segment = sealed.first().map_or(replay.last_segment, |sealed| sealed.base_offset);
-        let Some(checkpoint) = checkpoint else { return Ok(first_segment) };
+        let first_segment = sealed
+            .first()
+            .map_or(replay.last_segment, |sealed| sealed.base_offset);
+        let Some(checkpoint) = checkpoint else {
+            return Ok(first_segment);
+        };
         let log_start_offset = checkpoint.log_start_offset;
         if first_segment > log_start_offset {
             self.cuts.push(Cut {
@@ -317,7 +411,9 @@ impl Recovery<'_> {
                 position: FilePosition::ZERO,
                 offset: first_segment,
                 dropped_bytes: 0,
-                reason: CutReason::Missing { expected: log_start_offset },
+                reason: CutReason::Missing {
+                    expected: log_start_offset,
+                },
             });
             return Ok(first_segment);
         }
@@ -347,7 +443,11 @@ impl Recovery<'_> {
         replay: &mut Replay,
     ) -> Result<(), FileError> {
         let log_end_offset = replay.end.next_offset;
-        let first_gone = if self.cuts.is_empty() { log_end_offset.plus(1) } else { log_end_offset };
+        let first_gone = if self.cuts.is_empty() {
+            log_end_offset.plus(1)
+        } else {
+            log_end_offset
+        };
         replay.epochs.truncate_from_end(first_gone);
         replay.epochs.truncate_from_start(log_start_offset);
         let as_before = match before {
@@ -355,7 +455,11 @@ impl Recovery<'_> {
             Some(Err(_)) => false,
             None => replay.epochs.entries().is_empty(),
         };
-        if as_before { Ok(()) } else { replay.epochs.write(self.dir) }
+        if as_before {
+            Ok(())
+        } else {
+            replay.epochs.write(self.dir)
+        }
     }
 
     /// Makes the log's end the recovery point.
@@ -365,15 +469,26 @@ impl Recovery<'_> {
         log_start_offset: Offset,
         replay: &mut Replay,
     ) -> Result<RecoveryPoint, FileError> {
-        for &base_offset in self.files.segments.range(first_read..).map(|(base_offset, _)| base_offset) {
+        for &base_offset in self
+            .files
+            .segments
+            .range(first_read..)
+            .map(|(base_offset, _)| base_offset)
+        {
             let path = self.path_of(base_offset);
-            File::open(&path).and_then(|file| file.sync_all()).map_err(FileError::of("sync", &path))?;
+            File::open(&path)
+                .and_then(|file| file.sync_all())
+                .map_err(FileError::of("sync", &path))?;
         }
         IndexTail::of(&replay.indexes, replay.saved).write(self.dir)?;
         replay.saved = replay.indexes.lengths();
         let offset = replay.end.next_offset;
         if !replay.producers.is_empty() {
-            producer_snapshot::write(self.dir, offset, &producer_snapshot::encode(&replay.producers, offset))?;
+            producer_snapshot::write(
+                self.dir,
+                offset,
+                &producer_snapshot::encode(&replay.producers, offset),
+            )?;
         }
         let recovery_point = RecoveryPoint {
             offset,
@@ -384,31 +499,69 @@ impl Recovery<'_> {
             latest: replay.indexes.latest(),
             producer_count: replay.producers.len() as u32,
         };
-        PartitionCheckpoint { partition: self.partition, log_start_offset, recovery_point }.write(self.dir)?;
+        PartitionCheckpoint {
+            partition: self.partition,
+            log_start_offset,
+            recovery_point,
+        }
+        .write(self.dir)?;
         Ok(recovery_point)
     }
 
     fn report_cuts(&self, point: Option<&RecoveryPoint>) {
         // Behind the recovery point an unfinished write is what a crash leaves; everything else was whole on disk once.
-        let unfinished = point.is_some() && self.cuts.iter().all(|cut| matches!(cut.reason, CutReason::BadBatch(_)));
-        for Cut { path, position, offset, dropped_bytes, reason } in &self.cuts {
+        let unfinished = point.is_some()
+            && self
+                .cuts
+                .iter()
+                .all(|cut| matches!(cut.reason, CutReason::BadBatch(_)));
+        for Cut {
+            path,
+            position,
+            offset,
+            dropped_bytes,
+            reason,
+        } in &self.cuts
+        {
             let path = path.display();
             match unfinished {
-                true => warn!(%path, %position, %offset, dropped_bytes, %reason, "the log was cut behind its last whole batch"),
-                false => error!(%path, %position, %offset, dropped_bytes, %reason, "the log was cut and records are lost"),
+                true => {
+                    warn!(%path, %position, %offset, dropped_bytes, %reason, "the log was cut behind its last whole batch")
+                }
+                false => {
+                    error!(%path, %position, %offset, dropped_bytes, %reason, "the log was cut and records are lost")
+                }
             }
         }
     }
 
-    fn truncate(&mut self, base_offset: Offset, size_bytes: u64, sync: bool) -> Result<(), FileError> {
-        let Some(before) = self.files.segments.get_mut(&base_offset).filter(|before| **before > size_bytes) else {
+    fn truncate(
+        &mut self,
+        base_offset: Offset,
+        size_bytes: u64,
+        sync: bool,
+    ) -> Result<(), FileError> {
+        let Some(before) = self
+            .files
+            .segments
+            .get_mut(&base_offset)
+            .filter(|before| **before > size_bytes)
+        else {
             return Ok(());
         };
         *before = size_bytes;
         let path = self.path_of(base_offset);
-        let file = File::options().write(true).open(&path).map_err(FileError::of("open", &path))?;
-        file.set_len(size_bytes).map_err(FileError::of("truncate", &path))?;
-        if sync { file.sync_all().map_err(FileError::of("sync", &path)) } else { Ok(()) }
+        let file = File::options()
+            .write(true)
+            .open(&path)
+            .map_err(FileError::of("open", &path))?;
+        file.set_len(size_bytes)
+            .map_err(FileError::of("truncate", &path))?;
+        if sync {
+            file.sync_all().map_err(FileError::of("sync", &path))
+        } else {
+            Ok(())
+        }
     }
 
     fn remove_segment(&mut self, base_offset: Offset) -> Result<(), FileError> {
@@ -417,6 +570,7 @@ impl Recovery<'_> {
     }
 
     fn path_of(&self, base_offset: Offset) -> PathBuf {
-        self.dir.join(SegmentFileName::new(base_offset, SegmentFileKind::Log).to_string())
+        self.dir
+            .join(SegmentFileName::new(base_offset, SegmentFileKind::Log).to_string())
     }
 }

@@ -35,19 +35,40 @@ pub enum Distrust {
     #[error("partition.checkpoint: {0}")]
     Checkpoint(#[from] CheckpointDamage),
     #[error("the recovery point lies at {position} in segment {segment}, which is missing")]
-    SegmentMissing { segment: Offset, position: FilePosition },
-    #[error("the recovery point lies at {position} in segment {segment}, which has {segment_bytes} bytes")]
-    SegmentShort { segment: Offset, position: FilePosition, segment_bytes: u64 },
-    #[error("a segment starts at {found}, within what lies below the recovery point {recovery_point}")]
-    SegmentOverlaps { found: Offset, recovery_point: Offset },
+    SegmentMissing {
+        segment: Offset,
+        position: FilePosition,
+    },
+    #[error(
+        "the recovery point lies at {position} in segment {segment}, which has {segment_bytes} bytes"
+    )]
+    SegmentShort {
+        segment: Offset,
+        position: FilePosition,
+        segment_bytes: u64,
+    },
+    #[error(
+        "a segment starts at {found}, within what lies below the recovery point {recovery_point}"
+    )]
+    SegmentOverlaps {
+        found: Offset,
+        recovery_point: Offset,
+    },
     #[error("leader-epoch-checkpoint: {0}")]
     LeaderEpochs(#[from] LeaderEpochsDamage),
-    #[error("leader-epoch-checkpoint does not know epoch {0}, in which a batch below the recovery point was appended")]
+    #[error(
+        "leader-epoch-checkpoint does not know epoch {0}, in which a batch below the recovery point was appended"
+    )]
     LeaderEpochUnknown(LeaderEpoch),
     #[error("the producers at the recovery point: {0}")]
     Producers(#[from] SnapshotDamage),
-    #[error("the log is good only up to {log_end_offset}, below the recovery point {recovery_point}")]
-    CutBelowPoint { log_end_offset: Offset, recovery_point: Offset },
+    #[error(
+        "the log is good only up to {log_end_offset}, below the recovery point {recovery_point}"
+    )]
+    CutBelowPoint {
+        log_end_offset: Offset,
+        recovery_point: Offset,
+    },
 }
 
 impl RecoveryStart {
@@ -67,7 +88,11 @@ impl RecoveryStart {
             (Some(Err(damage)), true) => return Ok(Err(damage.into())),
             _ => LeaderEpochs::default(),
         };
-        if epochs.latest().map_or(LeaderEpoch::UNKNOWN, |latest| latest.epoch) < point.leader_epoch {
+        if epochs
+            .latest()
+            .map_or(LeaderEpoch::UNKNOWN, |latest| latest.epoch)
+            < point.leader_epoch
+        {
             return Ok(Err(Distrust::LeaderEpochUnknown(point.leader_epoch)));
         }
         let producers = match point.producer_count {
@@ -77,7 +102,10 @@ impl RecoveryStart {
                 Err(damage) => return Ok(Err(damage.into())),
             },
         };
-        let end = SegmentEnd { position: point.position, offset: point.offset };
+        let end = SegmentEnd {
+            position: point.position,
+            offset: point.offset,
+        };
         let (scan, indexes, saved, index_damage) =
             match index_files::load_saved(dir, point.segment, point.index_lengths, end)? {
                 Ok((offsets, times)) => (
@@ -98,7 +126,15 @@ impl RecoveryStart {
                     Some(damage),
                 ),
             };
-        Ok(Ok(Self { scan, indexes, saved, epochs, producers, producers_known_to: point.offset, index_damage }))
+        Ok(Ok(Self {
+            scan,
+            indexes,
+            saved,
+            epochs,
+            producers,
+            producers_known_to: point.offset,
+            index_damage,
+        }))
     }
 
     /// The start of the first segment, with nothing known.
@@ -116,19 +152,34 @@ impl RecoveryStart {
 }
 
 fn check_segments(point: &RecoveryPoint, files: &PartitionFiles) -> Result<(), Distrust> {
-    let RecoveryPoint { offset, segment, position, .. } = *point;
+    let RecoveryPoint {
+        offset,
+        segment,
+        position,
+        ..
+    } = *point;
     match files.segments.get(&segment) {
         // Nothing was appended to it yet, so its file may not be there yet.
         None if position == FilePosition::ZERO => {}
         None => return Err(Distrust::SegmentMissing { segment, position }),
         Some(&segment_bytes) if segment_bytes < position.0 => {
-            return Err(Distrust::SegmentShort { segment, position, segment_bytes });
+            return Err(Distrust::SegmentShort {
+                segment,
+                position,
+                segment_bytes,
+            });
         }
         Some(_) => {}
     }
-    let behind = (std::ops::Bound::Excluded(segment), std::ops::Bound::Unbounded);
+    let behind = (
+        std::ops::Bound::Excluded(segment),
+        std::ops::Bound::Unbounded,
+    );
     match files.segments.range(behind).next() {
-        Some((&found, _)) if found < offset => Err(Distrust::SegmentOverlaps { found, recovery_point: offset }),
+        Some((&found, _)) if found < offset => Err(Distrust::SegmentOverlaps {
+            found,
+            recovery_point: offset,
+        }),
         _ => Ok(()),
     }
 }

@@ -34,10 +34,30 @@ pub(super) struct Replay {
 }
 
 impl Replay {
-    pub fn run(dir: &Path, start: RecoveryStart, files: &PartitionFiles, rules: &RecoveryRules) -> Result<Self, FileError> {
-        let RecoveryStart { mut scan, mut indexes, mut saved, mut epochs, mut producers, producers_known_to, .. } = start;
-        let behind = (std::ops::Bound::Excluded(scan.segment), std::ops::Bound::Unbounded);
-        let mut following = files.segments.range(behind).map(|(&base_offset, _)| base_offset).peekable();
+    pub fn run(
+        dir: &Path,
+        start: RecoveryStart,
+        files: &PartitionFiles,
+        rules: &RecoveryRules,
+    ) -> Result<Self, FileError> {
+        let RecoveryStart {
+            mut scan,
+            mut indexes,
+            mut saved,
+            mut epochs,
+            mut producers,
+            producers_known_to,
+            ..
+        } = start;
+        let behind = (
+            std::ops::Bound::Excluded(scan.segment),
+            std::ops::Bound::Unbounded,
+        );
+        let mut following = files
+            .segments
+            .range(behind)
+            .map(|(&base_offset, _)| base_offset)
+            .peekable();
         let mut sealed = Vec::new();
         let mut bytes_read = 0;
         loop {
@@ -46,8 +66,16 @@ impl Replay {
             let on_batch = |header: &RecordBatchHeader, position: FilePosition| {
                 indexes.on_batch(header.last_offset(), header.max_timestamp, position);
                 epochs.assign(header.leader_epoch, header.base_offset);
-                if let Some(batch) = ProducerBatch::of(header).filter(|_| header.base_offset >= producers_known_to) {
-                    producers.record(&batch, header.base_offset, header.last_offset(), header.max_timestamp, rules.now_ns);
+                if let Some(batch) =
+                    ProducerBatch::of(header).filter(|_| header.base_offset >= producers_known_to)
+                {
+                    producers.record(
+                        &batch,
+                        header.base_offset,
+                        header.last_offset(),
+                        header.max_timestamp,
+                        rules.now_ns,
+                    );
                 }
             };
             let end = scan_segment(dir, scan, size_bytes, next_segment, on_batch)?;
@@ -55,7 +83,17 @@ impl Replay {
             if next_segment != Some(end.next_offset) {
                 let unreachable = following.collect();
                 let last_segment = scan.segment;
-                return Ok(Self { sealed, last_segment, end, indexes, saved, epochs, producers, unreachable, bytes_read });
+                return Ok(Self {
+                    sealed,
+                    last_segment,
+                    end,
+                    indexes,
+                    saved,
+                    epochs,
+                    producers,
+                    unreachable,
+                    bytes_read,
+                });
             }
             following.next();
             indexes.seal();
@@ -74,13 +112,19 @@ impl Replay {
 
     /// The first segment that was read.
     pub fn first_segment(&self) -> Offset {
-        self.sealed.first().map_or(self.last_segment, |sealed| sealed.base_offset)
+        self.sealed
+            .first()
+            .map_or(self.last_segment, |sealed| sealed.base_offset)
     }
 
     /// Nothing of the log is left; it goes on, empty, at `base_offset`.
     pub fn start_over(&mut self, base_offset: Offset, rules: &RecoveryRules) {
         self.last_segment = base_offset;
-        self.end = ScanEnd { position: FilePosition::ZERO, next_offset: base_offset, ..self.end };
+        self.end = ScanEnd {
+            position: FilePosition::ZERO,
+            next_offset: base_offset,
+            ..self.end
+        };
         self.indexes = IndexBuilder::new(base_offset, rules.index_interval_bytes);
         self.saved = IndexLengths::default();
     }

@@ -24,7 +24,12 @@ pub struct ScanStart {
 impl ScanStart {
     /// The whole segment.
     pub fn of_segment(base_offset: Offset, leader_epoch: LeaderEpoch) -> Self {
-        Self { segment: base_offset, position: FilePosition::ZERO, next_offset: base_offset, leader_epoch }
+        Self {
+            segment: base_offset,
+            position: FilePosition::ZERO,
+            next_offset: base_offset,
+            leader_epoch,
+        }
     }
 }
 
@@ -58,13 +63,30 @@ pub enum BadBatch {
     #[error("its base offset is {found} and not {expected}")]
     BaseOffset { expected: Offset, found: Offset },
     #[error("it declares {record_count} records and a last offset delta of {last_offset_delta}")]
-    Counts { record_count: i32, last_offset_delta: i32 },
-    #[error("its last offset {last_offset} or its position {position} is too high for a segment that starts at {segment}")]
-    TooFar { last_offset: Offset, position: FilePosition, segment: Offset },
-    #[error("its last offset {last_offset} lies behind the segment's, which ends in front of {segment_end}")]
-    BehindSegment { last_offset: Offset, segment_end: Offset },
+    Counts {
+        record_count: i32,
+        last_offset_delta: i32,
+    },
+    #[error(
+        "its last offset {last_offset} or its position {position} is too high for a segment that starts at {segment}"
+    )]
+    TooFar {
+        last_offset: Offset,
+        position: FilePosition,
+        segment: Offset,
+    },
+    #[error(
+        "its last offset {last_offset} lies behind the segment's, which ends in front of {segment_end}"
+    )]
+    BehindSegment {
+        last_offset: Offset,
+        segment_end: Offset,
+    },
     #[error("its leader epoch {found} is older than {last}, the one in front")]
-    LeaderEpoch { last: LeaderEpoch, found: LeaderEpoch },
+    LeaderEpoch {
+        last: LeaderEpoch,
+        found: LeaderEpoch,
+    },
     #[error("it has {size_bytes} bytes, but the file ends after {have_bytes}")]
     Torn { size_bytes: u64, have_bytes: u64 },
     #[error("its CRC-32C is {computed:08x} and not {declared:08x}")]
@@ -85,7 +107,12 @@ pub fn scan(
     segment_end: Option<Offset>,
     mut on_batch: impl FnMut(&RecordBatchHeader, FilePosition),
 ) -> io::Result<ScanEnd> {
-    let ScanStart { segment, mut position, mut next_offset, mut leader_epoch } = start;
+    let ScanStart {
+        segment,
+        mut position,
+        mut next_offset,
+        mut leader_epoch,
+    } = start;
     let mut bytes_read = 0;
     let stop = loop {
         if segment_end.is_some_and(|end| next_offset >= end) {
@@ -100,7 +127,12 @@ pub fn scan(
         if header_bytes[..have_bytes].iter().all(|&byte| byte == 0) {
             break ScanStop::ZeroTail;
         }
-        let expected = ScanStart { segment, position, next_offset, leader_epoch };
+        let expected = ScanStart {
+            segment,
+            position,
+            next_offset,
+            leader_epoch,
+        };
         let header = match check_header(&header_bytes[..have_bytes], expected, segment_end) {
             Ok(header) => header,
             Err(bad) => break ScanStop::BadBatch(bad),
@@ -111,17 +143,29 @@ pub fn scan(
         bytes_read += rest_read;
         if rest_read < rest_bytes {
             let have_bytes = RECORD_BATCH_HEADER_BYTES as u64 + rest_read;
-            break ScanStop::BadBatch(BadBatch::Torn { size_bytes, have_bytes });
+            break ScanStop::BadBatch(BadBatch::Torn {
+                size_bytes,
+                have_bytes,
+            });
         }
         if computed != header.crc {
-            break ScanStop::BadBatch(BadBatch::Crc { declared: header.crc, computed });
+            break ScanStop::BadBatch(BadBatch::Crc {
+                declared: header.crc,
+                computed,
+            });
         }
         on_batch(&header, position);
         position = position.plus(size_bytes);
         next_offset = header.next_offset();
         leader_epoch = header.leader_epoch;
     };
-    Ok(ScanEnd { position, next_offset, leader_epoch, stop, bytes_read })
+    Ok(ScanEnd {
+        position,
+        next_offset,
+        leader_epoch,
+        stop,
+        bytes_read,
+    })
 }
 
 /// Scans a segment file from its start position on.
@@ -132,7 +176,8 @@ pub fn scan_file(
     on_batch: impl FnMut(&RecordBatchHeader, FilePosition),
 ) -> Result<ScanEnd, FileError> {
     let mut file = File::open(path).map_err(FileError::of("open", path))?;
-    file.seek(SeekFrom::Start(start.position.0)).map_err(FileError::of("seek in", path))?;
+    file.seek(SeekFrom::Start(start.position.0))
+        .map_err(FileError::of("seek in", path))?;
     let mut source = BufReader::with_capacity(SCAN_BUFFER_BYTES, file);
     scan(&mut source, start, segment_end, on_batch).map_err(FileError::of("read", path))
 }
@@ -144,24 +189,50 @@ fn check_header(
 ) -> Result<RecordBatchHeader, BadBatch> {
     let header = RecordBatchHeader::parse(bytes)?;
     if header.base_offset != expected.next_offset {
-        return Err(BadBatch::BaseOffset { expected: expected.next_offset, found: header.base_offset });
+        return Err(BadBatch::BaseOffset {
+            expected: expected.next_offset,
+            found: header.base_offset,
+        });
     }
-    let RecordBatchHeader { record_count, last_offset_delta, .. } = header;
+    let RecordBatchHeader {
+        record_count,
+        last_offset_delta,
+        ..
+    } = header;
     if last_offset_delta < 0 || i64::from(record_count) != i64::from(last_offset_delta) + 1 {
-        return Err(BadBatch::Counts { record_count, last_offset_delta });
+        return Err(BadBatch::Counts {
+            record_count,
+            last_offset_delta,
+        });
     }
     // What the indexes can hold: both are below 2^31 in Kafka's format.
-    let ScanStart { segment, position, leader_epoch, .. } = expected;
+    let ScanStart {
+        segment,
+        position,
+        leader_epoch,
+        ..
+    } = expected;
     let last_offset = header.last_offset();
-    let in_reach = last_offset.since(segment) <= i64::from(i32::MAX) && position.0 <= i32::MAX as u64;
+    let in_reach =
+        last_offset.since(segment) <= i64::from(i32::MAX) && position.0 <= i32::MAX as u64;
     if !in_reach || last_offset.0 == i64::MAX {
-        return Err(BadBatch::TooFar { last_offset, position, segment });
+        return Err(BadBatch::TooFar {
+            last_offset,
+            position,
+            segment,
+        });
     }
     if let Some(segment_end) = segment_end.filter(|&end| header.next_offset() > end) {
-        return Err(BadBatch::BehindSegment { last_offset, segment_end });
+        return Err(BadBatch::BehindSegment {
+            last_offset,
+            segment_end,
+        });
     }
     if header.leader_epoch < leader_epoch {
-        return Err(BadBatch::LeaderEpoch { last: leader_epoch, found: header.leader_epoch });
+        return Err(BadBatch::LeaderEpoch {
+            last: leader_epoch,
+            found: header.leader_epoch,
+        });
     }
     Ok(header)
 }
@@ -211,9 +282,16 @@ mod tests {
     use crate::record::encode::BatchBuilder;
 
     fn batch(base_offset: i64, epoch: i32, record_count: usize) -> Vec<u8> {
-        let mut builder = BatchBuilder::new().base_offset(Offset(base_offset)).leader_epoch(LeaderEpoch(epoch));
+        let mut builder = BatchBuilder::new()
+            .base_offset(Offset(base_offset))
+            .leader_epoch(LeaderEpoch(epoch));
         for record in 0..record_count {
-            builder.push(TimestampMs(base_offset), None, Some(&vec![record as u8; 100]), &[]);
+            builder.push(
+                TimestampMs(base_offset),
+                None,
+                Some(&[record as u8; 100]),
+                &[],
+            );
         }
         builder.build()
     }
@@ -223,7 +301,10 @@ mod tests {
         let start = ScanStart::of_segment(Offset(next_offset), LeaderEpoch(0));
         // A buffer smaller than a header and than every batch.
         let mut source = io::BufReader::with_capacity(13, bytes);
-        let end = scan(&mut source, start, segment_end.map(Offset), |header, _| seen.push(header.base_offset.0)).unwrap();
+        let end = scan(&mut source, start, segment_end.map(Offset), |header, _| {
+            seen.push(header.base_offset.0)
+        })
+        .unwrap();
         (seen, end)
     }
 
@@ -247,7 +328,11 @@ mod tests {
         for zeros in [1, 11, 61, 5_000] {
             let log = [batch(0, 0, 3), vec![0; zeros]].concat();
             let (seen, end) = scan_from(&log, 0, None);
-            assert_eq!((seen, end.stop), (vec![0], ScanStop::ZeroTail), "{zeros} zeros");
+            assert_eq!(
+                (seen, end.stop),
+                (vec![0], ScanStop::ZeroTail),
+                "{zeros} zeros"
+            );
             assert_eq!(end.position.0 as usize, log.len() - zeros);
         }
     }
@@ -258,8 +343,19 @@ mod tests {
         // Up to 7 bytes of the second batch are the zeros of its base offset's high bytes.
         for kept in 8..second.len() {
             let (seen, end) = scan_from(&[first.as_slice(), &second[..kept]].concat(), 0, None);
-            assert_eq!((seen, end.position.0 as usize), (vec![0], first.len()), "{kept} bytes kept");
-            assert!(matches!(end.stop, ScanStop::BadBatch(BadBatch::Torn { .. } | BadBatch::Header(_))), "{:?}", end.stop);
+            assert_eq!(
+                (seen, end.position.0 as usize),
+                (vec![0], first.len()),
+                "{kept} bytes kept"
+            );
+            assert!(
+                matches!(
+                    end.stop,
+                    ScanStop::BadBatch(BadBatch::Torn { .. } | BadBatch::Header(_))
+                ),
+                "{:?}",
+                end.stop
+            );
         }
     }
 
@@ -269,11 +365,20 @@ mod tests {
         for bit in 0..second.len() * 8 {
             let mut flipped = second.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
-            let (seen, end) = scan_from(&[first.as_slice(), &flipped, &batch(5, 1, 1)].concat(), 0, None);
+            let (seen, end) = scan_from(
+                &[first.as_slice(), &flipped, &batch(5, 1, 1)].concat(),
+                0,
+                None,
+            );
             // The leader epoch is not covered by the CRC: a newer one cannot be told.
-            let newer_epoch = (12 * 8..16 * 8).contains(&bit) && i32::from_be_bytes(*flipped[12..].first_chunk().unwrap()) > 1;
+            let newer_epoch = (12 * 8..16 * 8).contains(&bit)
+                && i32::from_be_bytes(*flipped[12..].first_chunk().unwrap()) > 1;
             if !newer_epoch {
-                assert_eq!((seen, end.position.0 as usize), (vec![0], first.len()), "bit {bit}");
+                assert_eq!(
+                    (seen, end.position.0 as usize),
+                    (vec![0], first.len()),
+                    "bit {bit}"
+                );
                 assert!(matches!(end.stop, ScanStop::BadBatch(_)), "bit {bit}");
             }
         }
@@ -288,7 +393,10 @@ mod tests {
         recycled[..new.len()].copy_from_slice(&new);
         let (seen, end) = scan_from(&recycled, 900, None);
         assert_eq!(seen, [900]);
-        let bad = BadBatch::BaseOffset { expected: Offset(905), found: Offset(105) };
+        let bad = BadBatch::BaseOffset {
+            expected: Offset(905),
+            found: Offset(105),
+        };
         assert_eq!(end.stop, ScanStop::BadBatch(bad));
     }
 
@@ -296,7 +404,10 @@ mod tests {
     fn a_leader_epoch_does_not_go_back() {
         let (seen, end) = scan_from(&[batch(0, 3, 1), batch(1, 2, 1)].concat(), 0, None);
         assert_eq!(seen, [0]);
-        let bad = BadBatch::LeaderEpoch { last: LeaderEpoch(3), found: LeaderEpoch(2) };
+        let bad = BadBatch::LeaderEpoch {
+            last: LeaderEpoch(3),
+            found: LeaderEpoch(2),
+        };
         assert_eq!(end.stop, ScanStop::BadBatch(bad));
     }
 
@@ -307,19 +418,30 @@ mod tests {
         assert_eq!((seen, end.stop), (vec![0], ScanStop::SegmentEnd));
         let (seen, end) = scan_from(&log, 0, Some(5));
         assert_eq!(seen, [0]);
-        let bad = BadBatch::BehindSegment { last_offset: Offset(5), segment_end: Offset(5) };
+        let bad = BadBatch::BehindSegment {
+            last_offset: Offset(5),
+            segment_end: Offset(5),
+        };
         assert_eq!(end.stop, ScanStop::BadBatch(bad));
     }
 
     #[test]
     fn lying_counts_are_refused_even_with_a_valid_crc() {
         let mut header = RecordBatchHeader::parse(&batch(0, 0, 3)).unwrap();
-        for (record_count, last_offset_delta) in [(3, 3), (3, -1), (0, -1), (-1, 2), (i32::MIN, i32::MAX)] {
+        for (record_count, last_offset_delta) in
+            [(3, 3), (3, -1), (0, -1), (-1, 2), (i32::MIN, i32::MAX)]
+        {
             header.record_count = record_count;
             header.last_offset_delta = last_offset_delta;
             let (seen, end) = scan_from(&header.to_array(), 0, None);
             assert!(seen.is_empty());
-            assert_eq!(end.stop, ScanStop::BadBatch(BadBatch::Counts { record_count, last_offset_delta }));
+            assert_eq!(
+                end.stop,
+                ScanStop::BadBatch(BadBatch::Counts {
+                    record_count,
+                    last_offset_delta
+                })
+            );
         }
     }
 
@@ -336,12 +458,20 @@ mod tests {
         second[..8].copy_from_slice(&i64::from(i32::MAX).to_be_bytes());
         let (seen, end) = scan_from(&[lying, second].concat(), 0, None);
         assert_eq!(seen, [0]);
-        assert!(matches!(end.stop, ScanStop::BadBatch(BadBatch::TooFar { .. })), "{:?}", end.stop);
+        assert!(
+            matches!(end.stop, ScanStop::BadBatch(BadBatch::TooFar { .. })),
+            "{:?}",
+            end.stop
+        );
 
         lying[..8].copy_from_slice(&(i64::MAX - 5).to_be_bytes());
         let (seen, end) = scan_from(&lying, i64::MAX - 5, None);
         assert!(seen.is_empty());
-        assert!(matches!(end.stop, ScanStop::BadBatch(BadBatch::TooFar { .. })), "{:?}", end.stop);
+        assert!(
+            matches!(end.stop, ScanStop::BadBatch(BadBatch::TooFar { .. })),
+            "{:?}",
+            end.stop
+        );
     }
 
     #[test]
@@ -351,7 +481,10 @@ mod tests {
         let (seen, end) = scan_from(&lying, 0, None);
         assert!(seen.is_empty());
         let size_bytes = i32::MAX as u64 + 12;
-        let torn = BadBatch::Torn { size_bytes, have_bytes: lying.len() as u64 };
+        let torn = BadBatch::Torn {
+            size_bytes,
+            have_bytes: lying.len() as u64,
+        };
         assert_eq!(end.stop, ScanStop::BadBatch(torn));
     }
 }

@@ -26,7 +26,12 @@ pub enum SegmentFileKind {
 }
 
 impl SegmentFileKind {
-    pub const ALL: [Self; 4] = [Self::Log, Self::OffsetIndex, Self::TimeIndex, Self::Producers];
+    pub const ALL: [Self; 4] = [
+        Self::Log,
+        Self::OffsetIndex,
+        Self::TimeIndex,
+        Self::Producers,
+    ];
 
     pub fn suffix(self) -> &'static str {
         match self {
@@ -54,13 +59,18 @@ impl SegmentFileName {
     /// Reads a name; `None` for every other file. A name that would be written otherwise is not one of ours.
     pub fn parse(name: &str) -> Option<Self> {
         let (digits, suffix) = name.split_at_checked(DIGITS)?;
-        let kind = SegmentFileKind::ALL.into_iter().find(|kind| kind.suffix() == suffix)?;
+        let kind = SegmentFileKind::ALL
+            .into_iter()
+            .find(|kind| kind.suffix() == suffix)?;
         if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
             return None;
         }
         // Behind the last offset of all no record could follow.
         let base_offset = digits.parse().ok().filter(|&offset| offset < i64::MAX)?;
-        Some(Self { base_offset: Offset(base_offset), kind })
+        Some(Self {
+            base_offset: Offset(base_offset),
+            kind,
+        })
     }
 }
 
@@ -68,6 +78,11 @@ impl fmt::Display for SegmentFileName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:0DIGITS$}{}", self.base_offset.0, self.kind.suffix())
     }
+}
+
+/// The file that the next segment will be made of; a crash leaves it behind.
+pub fn spare_file() -> String {
+    format!("next-segment{UNFINISHED_SUFFIX}")
 }
 
 /// Whether a file is the leftover of something that a crash interrupted, to be removed at the next start.

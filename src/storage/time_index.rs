@@ -33,7 +33,11 @@ pub struct TimeIndex {
 
 impl TimeIndex {
     pub fn new(base_offset: Offset) -> Self {
-        Self { base_offset, timestamps: Vec::new(), relative_offsets: Vec::new() }
+        Self {
+            base_offset,
+            timestamps: Vec::new(),
+            relative_offsets: Vec::new(),
+        }
     }
 
     pub fn base_offset(&self) -> Offset {
@@ -63,23 +67,33 @@ impl TimeIndex {
         if entry.timestamp <= last.map_or(TimestampMs::NONE, |last| last.timestamp) {
             return;
         }
-        assert!(last.is_none_or(|last| last.offset < entry.offset), "entry {entry:?} is not above {last:?}");
+        assert!(
+            last.is_none_or(|last| last.offset < entry.offset),
+            "entry {entry:?} is not above {last:?}"
+        );
         let relative = entry.offset.since(self.base_offset);
-        let relative = u32::try_from(relative).ok().filter(|&relative| relative <= i32::MAX as u32);
-        self.relative_offsets.push(relative.expect("the offset index holds every offset of the segment"));
+        let relative = u32::try_from(relative)
+            .ok()
+            .filter(|&relative| relative <= i32::MAX as u32);
+        self.relative_offsets
+            .push(relative.expect("the offset index holds every offset of the segment"));
         self.timestamps.push(entry.timestamp.0);
     }
 
     /// The last entry at or below `timestamp`: the first record that is at or after `timestamp` lies in the batch that ends at
     /// the entry's offset, or behind it. `None`: from the segment's start on.
     pub fn lookup(&self, timestamp: TimestampMs) -> Option<TimeIndexEntry> {
-        let below = self.timestamps.partition_point(|&entry| entry <= timestamp.0);
+        let below = self
+            .timestamps
+            .partition_point(|&entry| entry <= timestamp.0);
         below.checked_sub(1).map(|at| self.entry(at))
     }
 
     /// Drops every entry of a batch that ends at `offset` or above.
     pub fn truncate_to(&mut self, offset: Offset) {
-        let kept = self.relative_offsets.partition_point(|&entry| i64::from(entry) < offset.since(self.base_offset));
+        let kept = self
+            .relative_offsets
+            .partition_point(|&entry| i64::from(entry) < offset.since(self.base_offset));
         self.relative_offsets.truncate(kept);
         self.timestamps.truncate(kept);
     }
@@ -87,7 +101,10 @@ impl TimeIndex {
     /// The bytes of the file from one entry on.
     pub fn encode_from(&self, first: usize) -> Vec<u8> {
         let mut bytes = Vec::with_capacity((self.len() - first) * TIME_INDEX_ENTRY_BYTES);
-        for (timestamp, relative) in self.timestamps[first..].iter().zip(&self.relative_offsets[first..]) {
+        for (timestamp, relative) in self.timestamps[first..]
+            .iter()
+            .zip(&self.relative_offsets[first..])
+        {
             bytes.extend_from_slice(&timestamp.to_be_bytes());
             bytes.extend_from_slice(&relative.to_be_bytes());
         }
@@ -98,7 +115,10 @@ impl TimeIndex {
     pub fn decode(base_offset: Offset, file: &[u8], end: SegmentEnd) -> Result<Self, IndexDamage> {
         let (chunks, rest) = file.as_chunks::<TIME_INDEX_ENTRY_BYTES>();
         if !rest.is_empty() {
-            return Err(IndexDamage::Length { size_bytes: file.len(), entry_bytes: TIME_INDEX_ENTRY_BYTES });
+            return Err(IndexDamage::Length {
+                size_bytes: file.len(),
+                entry_bytes: TIME_INDEX_ENTRY_BYTES,
+            });
         }
         let mut index = Self::new(base_offset);
         let mut last: Option<TimeIndexEntry> = None;
@@ -114,7 +134,9 @@ impl TimeIndex {
             }
             // A first entry of zeros is taken for a file that was never written: far likelier than one record of 1970.
             let above = match last {
-                None => decoded.timestamp > TimestampMs::NONE && *bytes != [0; TIME_INDEX_ENTRY_BYTES],
+                None => {
+                    decoded.timestamp > TimestampMs::NONE && *bytes != [0; TIME_INDEX_ENTRY_BYTES]
+                }
                 Some(last) => last.timestamp < decoded.timestamp && last.offset < decoded.offset,
             };
             if !above {
@@ -141,11 +163,17 @@ mod tests {
     use crate::model::FilePosition;
 
     fn end(offset: i64) -> SegmentEnd {
-        SegmentEnd { position: FilePosition(u64::MAX), offset: Offset(offset) }
+        SegmentEnd {
+            position: FilePosition(u64::MAX),
+            offset: Offset(offset),
+        }
     }
 
     fn entry(timestamp: i64, offset: i64) -> TimeIndexEntry {
-        TimeIndexEntry { timestamp: TimestampMs(timestamp), offset: Offset(offset) }
+        TimeIndexEntry {
+            timestamp: TimestampMs(timestamp),
+            offset: Offset(offset),
+        }
     }
 
     fn index() -> TimeIndex {
@@ -190,20 +218,45 @@ mod tests {
     #[test]
     fn the_file_is_big_endian_triples_of_words() {
         let index = index();
-        assert_eq!(index.encode_from(0)[..12], [0, 0, 0, 0, 0, 0, 3, 0xe8, 0, 0, 0, 9]);
+        assert_eq!(
+            index.encode_from(0)[..12],
+            [0, 0, 0, 0, 0, 0, 3, 0xe8, 0, 0, 0, 9]
+        );
         assert_eq!(index.encode_from(2).len(), 12);
-        assert_eq!(TimeIndex::decode(Offset(100), &index.encode_from(0), end(140)), Ok(index));
+        assert_eq!(
+            TimeIndex::decode(Offset(100), &index.encode_from(0), end(140)),
+            Ok(index)
+        );
     }
 
     #[test]
     fn a_file_that_we_cannot_have_written_is_refused() {
         let file = index().encode_from(0);
-        let decode = |file: &[u8], offset| TimeIndex::decode(Offset(100), file, end(offset)).unwrap_err();
-        assert_eq!(decode(&file[..35], 140), IndexDamage::Length { size_bytes: 35, entry_bytes: 12 });
+        let decode =
+            |file: &[u8], offset| TimeIndex::decode(Offset(100), file, end(offset)).unwrap_err();
+        assert_eq!(
+            decode(&file[..35], 140),
+            IndexDamage::Length {
+                size_bytes: 35,
+                entry_bytes: 12
+            }
+        );
         assert_eq!(decode(&file, 139), IndexDamage::OutsideSegment { entry: 2 });
-        assert_eq!(decode(&[file.as_slice(), &[0; 12]].concat(), 140), IndexDamage::NotIncreasing { entry: 3 });
-        assert_eq!(decode(&[0; 12], 140), IndexDamage::NotIncreasing { entry: 0 });
-        assert_eq!(decode(&[0xff; 12], 140), IndexDamage::OutsideSegment { entry: 0 });
-        assert_eq!(decode(&[[0xff; 8].as_slice(), &[0; 4]].concat(), 140), IndexDamage::NotIncreasing { entry: 0 });
+        assert_eq!(
+            decode(&[file.as_slice(), &[0; 12]].concat(), 140),
+            IndexDamage::NotIncreasing { entry: 3 }
+        );
+        assert_eq!(
+            decode(&[0; 12], 140),
+            IndexDamage::NotIncreasing { entry: 0 }
+        );
+        assert_eq!(
+            decode(&[0xff; 12], 140),
+            IndexDamage::OutsideSegment { entry: 0 }
+        );
+        assert_eq!(
+            decode(&[[0xff; 8].as_slice(), &[0; 4]].concat(), 140),
+            IndexDamage::NotIncreasing { entry: 0 }
+        );
     }
 }

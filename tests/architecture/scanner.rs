@@ -150,8 +150,13 @@ fn word_length(rest: &str) -> usize {
 }
 
 /// The root modules that a file names by `root_word::` (`crate`, or the package's name from another package), or by as many
-/// `super::` as lead to the root. `depth` is how many modules deep the file itself is: 0 for `lib.rs`, 1 for `io/mod.rs`.
-pub fn root_modules(tokens: &[Placed<'_>], root_word: &str, depth: usize) -> Vec<RootModule> {
+/// `super::` as lead to the root. `depth` is how many modules deep the file itself is: 0 for `lib.rs`, 1 for `io/mod.rs`; `None` where
+/// the root in question is another package's, which no `super::` reaches.
+pub fn root_modules(
+    tokens: &[Placed<'_>],
+    root_word: &str,
+    depth: Option<usize>,
+) -> Vec<RootModule> {
     let mut found = Vec::new();
     // For each open brace, whether it opened a module.
     let mut braces: Vec<bool> = Vec::new();
@@ -179,8 +184,8 @@ pub fn root_modules(tokens: &[Placed<'_>], root_word: &str, depth: usize) -> Vec
                 {
                     supers += 1;
                 }
-                let depth_here = depth + braces.iter().filter(|&&is_module| is_module).count();
-                if supers >= depth_here {
+                let nested = braces.iter().filter(|&&is_module| is_module).count();
+                if depth.is_some_and(|depth| supers >= depth + nested) {
                     collect_heads(tokens, at + 2 * supers, &mut found);
                 }
                 at += 2 * supers - 1;
@@ -243,7 +248,7 @@ mod tests {
     use super::*;
 
     fn names(source: &str, depth: usize) -> Vec<(String, usize)> {
-        root_modules(&tokens(source), "crate", depth)
+        root_modules(&tokens(source), "crate", Some(depth))
             .into_iter()
             .map(|found| (found.name, found.line))
             .collect()

@@ -4,7 +4,9 @@
 use bytes::Bytes;
 use corelog::metadata::{self, MetadataImage};
 use corelog::model::limits::INFLATED_BATCH_BYTES_MAX;
-use corelog::model::{LeaderEpoch, Offset, TimestampMs};
+use corelog::model::{
+    FilePosition, LeaderEpoch, Offset, PartitionIndex, TimestampMs, TopicId, TopicPartition,
+};
 use corelog::protocol::frame::{self, Next};
 use corelog::protocol::request::Request;
 use corelog::record::encode::seal;
@@ -13,8 +15,10 @@ use corelog::record::records::{RecordReader, first_at_or_after, first_of_max_tim
 use corelog::record::{RecordBatchHeader, TimestampType, ValidationRules, validate};
 use corelog::storage::checkpoint::PartitionCheckpoint;
 use corelog::storage::leader_epochs::LeaderEpochs;
-use corelog::storage::offset_index::OffsetIndex;
+use corelog::storage::offset_index::{OffsetIndex, SegmentEnd};
 use corelog::storage::producer_snapshot;
+use corelog::storage::recovery::{RecoveryRules, recover};
+use corelog::storage::segment_name::{SegmentFileKind, SegmentFileName};
 use corelog::storage::time_index::TimeIndex;
 
 use super::request_bytes;
@@ -48,12 +52,11 @@ pub fn frame(received: &[u8]) {
 /// before their own, are the codec's to refuse.
 pub fn request(frame: &[u8]) {
     let frame = Bytes::copy_from_slice(frame);
-    if let Ok(request) = Request::decode(&frame) {
-        if let Ok((_, left_bytes)) =
+    if let Ok(request) = Request::decode(&frame)
+        && let Ok((_, left_bytes)) =
             request_bytes::recode(request.key, request.version, &request.body)
-        {
-            assert_eq!(left_bytes, 0, "{request:?}");
-        }
+    {
+        assert_eq!(left_bytes, 0, "{request:?}");
     }
 }
 
@@ -111,15 +114,18 @@ fn read_all(batch: &[u8]) -> Option<i32> {
 
 /// An index file decodes to what encodes to the same file, or not at all; look-ups in it are total.
 pub fn offset_index(file: &[u8]) {
-    const SEGMENT_BYTES: u64 = 1 << 30;
     let base_offset = Offset(1_000);
-    if let Ok(index) = OffsetIndex::decode(base_offset, file, SEGMENT_BYTES) {
+    let end = SegmentEnd {
+        position: FilePosition(1 << 30),
+        offset: Offset(i64::MAX),
+    };
+    if let Ok(index) = OffsetIndex::decode(base_offset, file, end) {
         assert_eq!(index.encode_from(0), file);
         for offset in [0, 1_000, 1_001, i64::MAX].map(Offset) {
-            assert!(index.lookup(offset).position.0 < SEGMENT_BYTES);
+            assert!(index.lookup(offset).position < end.position);
         }
     }
-    if let Ok(index) = TimeIndex::decode(base_offset, file, Offset(i64::MAX)) {
+    if let Ok(index) = TimeIndex::decode(base_offset, file, end) {
         assert_eq!(index.encode_from(0), file);
         for timestamp in [i64::MIN, -1, 0, 1_000, i64::MAX].map(TimestampMs) {
             assert!(
@@ -129,6 +135,61 @@ pub fn offset_index(file: &[u8]) {
             );
         }
     }
+}
+
+/// A partition whose files hold anything recovers to whole batches in order, a prefix of what was there; and a second recovery finds the
+/// same. The first byte chooses how much of the input is the index and not the segment.
+pub fn segment_recovery(input: &[u8]) {
+    let Some((choice, files)) = input.split_first() else {
+        return;
+    };
+    let (segment, index) = files.split_at(files.len().saturating_sub(usize::from(*choice) * 4));
+    let dir = tempfile::tempdir_in("/dev/shm")
+        .or_else(|_| tempfile::tempdir())
+        .expect("a temporary directory");
+    let path = |kind| {
+        dir.path()
+            .join(SegmentFileName::new(Offset(0), kind).to_string())
+    };
+    std::fs::write(path(SegmentFileKind::Log), segment).expect("the segment is written");
+    std::fs::write(path(SegmentFileKind::OffsetIndex), index).expect("the index is written");
+    let partition = TopicPartition {
+        topic: TopicId::ZERO,
+        partition: PartitionIndex(0),
+    };
+    let rules = RecoveryRules {
+        index_interval_bytes: 100,
+        now_ns: 0,
+    };
+    let recover = || {
+        recover(dir.path(), partition, &rules).expect("no file of the directory is beyond reading")
+    };
+
+    let first = recover();
+    let kept = std::fs::read(path(SegmentFileKind::Log)).expect("the segment is there");
+    assert_eq!(kept.len() as u64, first.active.size_bytes);
+    assert_eq!(kept, segment[..kept.len()]);
+    assert_eq!(end_of_batches(&kept), first.log_end_offset);
+    let second = recover();
+    assert_eq!(
+        (second.log_end_offset, second.active.size_bytes),
+        (first.log_end_offset, first.active.size_bytes)
+    );
+    assert_eq!(second.cuts, []);
+}
+
+/// Reads a segment that must be whole; gives the offset behind it.
+fn end_of_batches(mut segment: &[u8]) -> Offset {
+    let mut end = Offset(0);
+    while !segment.is_empty() {
+        let header = RecordBatchHeader::parse(segment).expect("a batch follows");
+        let (batch, rest) = segment.split_at(header.size_bytes());
+        assert!(header.crc_fits(batch));
+        assert_eq!(header.base_offset, end);
+        end = header.next_offset();
+        segment = rest;
+    }
+    end
 }
 
 /// The broker's own small files decode or are told damaged. The first byte chooses whether length and CRC are made right before.

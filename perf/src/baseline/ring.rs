@@ -24,7 +24,7 @@ pub struct AlignedBuffer {
 impl AlignedBuffer {
     pub fn new(len_bytes: usize) -> Self {
         assert!(
-            len_bytes > 0 && len_bytes % PAGE_BYTES == 0,
+            len_bytes > 0 && len_bytes.is_multiple_of(PAGE_BYTES),
             "{len_bytes} bytes are not whole pages"
         );
         let layout =
@@ -90,7 +90,7 @@ pub fn transfer(
         buffer
             .iter_mut()
             .enumerate()
-            .for_each(|(at, byte)| *byte = (at * 131 >> 3) as u8);
+            .for_each(|(at, byte)| *byte = ((at * 131) >> 3) as u8);
     }
     let mut started = vec![Instant::now(); depth];
     let mut latency = LatencyHistogram::new();

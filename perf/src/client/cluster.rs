@@ -190,8 +190,23 @@ impl Cluster {
         }
     }
 
-    /// The high watermark of each partition of the topic.
+    /// The high watermark of each partition of the topic. A broker may learn later than its metadata say that it leads a new partition:
+    /// it is asked again until it does.
     pub fn end_offsets(&self, topic: &Topic) -> Result<Vec<i64>, ClientError> {
+        let deadline = Instant::now() + TOPIC_READY_TIMEOUT;
+        loop {
+            match self.end_offsets_now(topic) {
+                Err(ClientError::Refused { code, .. })
+                    if code.is_retriable() && Instant::now() < deadline =>
+                {
+                    sleep(TOPIC_POLL_INTERVAL);
+                }
+                offsets => return offsets,
+            }
+        }
+    }
+
+    fn end_offsets_now(&self, topic: &Topic) -> Result<Vec<i64>, ClientError> {
         let mut offsets = vec![0; topic.leaders.len()];
         for (leader, partitions) in topic.partitions_by_leader() {
             let asked = |&partition: &usize| {

@@ -12,16 +12,16 @@ use kafka_protocol::protocol::{Decodable, Encodable, Request, StrBytes};
 use super::error::{ClientError, ErrorCode};
 
 /// How long a broker may take to accept a connection, so that a wrong address is told at once.
-pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long it may take to say what it serves: one that accepts and stays silent is told soon too.
 const GREETING_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// How long a broker may take to answer a request that does not wait by design.
-pub const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A larger response is no answer of a Kafka broker; the greeting of another protocol reads as one of a gigabyte.
-pub const RESPONSE_BYTES_MAX: usize = 512 * 1024 * 1024;
+const RESPONSE_BYTES_MAX: usize = 512 * 1024 * 1024;
 
 pub const CLIENT_ID: &str = "corelog-perf";
 
@@ -79,6 +79,14 @@ impl Connection {
             .map(|api| (api.api_key, (api.min_version, api.max_version)));
         connection.versions = ServedVersions(ranges.collect());
         Ok(connection)
+    }
+
+    /// For whoever sends and reads by himself from here on.
+    pub fn into_nonblocking_stream(self) -> Result<TcpStream, ClientError> {
+        self.stream
+            .set_nonblocking(true)
+            .map_err(|source| self.io("set-up", source))?;
+        Ok(self.stream)
     }
 
     fn set_timeout(&self, timeout: Duration) -> Result<(), ClientError> {
@@ -224,7 +232,7 @@ impl Connection {
 }
 
 /// A TCP connection that sends small frames at once.
-pub fn connect(address: &str) -> Result<TcpStream, ClientError> {
+fn connect(address: &str) -> Result<TcpStream, ClientError> {
     let bad_address = || ClientError::Address {
         address: address.to_owned(),
     };

@@ -7,5 +7,7 @@ pub mod batches;
 pub mod cluster;
 pub mod connection;
 pub mod error;
+#[cfg(test)]
+pub mod fake_broker;
 pub mod fetch;
 pub mod wire;

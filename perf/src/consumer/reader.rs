@@ -151,15 +151,12 @@ impl Reader {
             }
         })
         .map_err(|error| self.connection.protocol(format!("Fetch: {error}")))?;
-        match refused.or((!error.is_ok()).then_some(error)) {
-            Some(code) => {
-                return Err(ClientError::Refused {
-                    api: "Fetch",
-                    code,
-                    message: None,
-                });
-            }
-            None => {}
+        if let Some(code) = refused.or((!error.is_ok()).then_some(error)) {
+            return Err(ClientError::Refused {
+                api: "Fetch",
+                code,
+                message: None,
+            });
         }
         match unreadable {
             Some(reason) => Err(self.connection.protocol(reason)),

@@ -49,18 +49,17 @@ pub fn tail(
                 let now_unix_ns = clock.unix_ns(clock.now_ns());
                 let mut records = 0;
                 for batch in whole_batches(fetched.records) {
-                    let _ =
-                        batch.records(|_, value| match Stamp::decode(value) {
-                            Ok(stamp) if stamp.run == run => {
-                                records += 1;
-                                if window.contains(clock.at_ns(stamp.intended_unix_ns)) {
-                                    result.end_to_end.record_ns(
+                    let _ = batch.records(|_, value| match Stamp::decode(value) {
+                        Ok(stamp) if stamp.run == run => {
+                            records += 1;
+                            if window.contains(clock.at_ns(stamp.intended_unix_ns)) {
+                                result.end_to_end.record_ns(
                                         (now_unix_ns - stamp.intended_unix_ns).max(0) as u64,
                                     );
-                                }
                             }
-                            _ => {}
-                        });
+                        }
+                        _ => {}
+                    });
                 }
                 Live::add(&live.consumed_records, records);
                 Live::add(&live.consumed_bytes, records * message_bytes);

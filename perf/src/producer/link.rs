@@ -5,9 +5,11 @@ use std::io::{self, ErrorKind, Read};
 use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
 
+use kafka_protocol::messages::ApiKey;
+
 use super::batch::BatchSpan;
 use super::frame::{PartitionAck, ProduceFrame, read_acks};
-use crate::client::connection::{Connection, connect, frame_size};
+use crate::client::connection::{Connection, frame_size};
 use crate::client::error::ClientError;
 
 /// Answers are small; one read takes all that are there.
@@ -56,21 +58,12 @@ impl Link {
         version_max: i16,
         make_frame: impl FnOnce(i16) -> ProduceFrame,
     ) -> Result<Self, ClientError> {
-        let asked = Connection::open(address)?;
-        let version = asked.versions().choose(
-            address,
-            kafka_protocol::messages::ApiKey::Produce,
-            version_min,
-            version_max,
-        )?;
-        let stream = connect(address)?;
-        stream
-            .set_nonblocking(true)
-            .map_err(|source| ClientError::Io {
-                address: address.to_owned(),
-                during: "set-up",
-                source,
-            })?;
+        let connection = Connection::open(address)?;
+        let version =
+            connection
+                .versions()
+                .choose(address, ApiKey::Produce, version_min, version_max)?;
+        let stream = connection.into_nonblocking_stream()?;
         Ok(Self {
             stream,
             version,

@@ -8,6 +8,8 @@ pub mod frame;
 pub mod ledger;
 mod link;
 mod outcome;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -93,7 +95,7 @@ pub struct ProducerResult {
 
 /// The connection to one broker, or when to try again.
 enum Path {
-    Up { link: Link, free_since_ns: u64 },
+    Up { link: Box<Link>, free_since_ns: u64 },
     Down { retry_ns: u64 },
 }
 
@@ -196,7 +198,7 @@ impl Producer {
         Ok(producer)
     }
 
-    fn open_link(&self, broker: usize) -> Result<Link, ClientError> {
+    fn open_link(&self, broker: usize) -> Result<Box<Link>, ClientError> {
         Link::open(
             &self.brokers[broker].0,
             PRODUCE_VERSION_MIN,
@@ -209,6 +211,7 @@ impl Producer {
                 ProduceFrame::new(version, self.plan.acks, &self.plan.topic.name, slots)
             },
         )
+        .map(Box::new)
     }
 
     pub fn clock(&self) -> &Clock {
@@ -241,25 +244,26 @@ impl Producer {
         self.finish()
     }
 
-    /// Starts requests for every batch that is due and finds room.
+    /// Starts one request, if a batch is due and finds room. Answers are looked at between any two.
     fn send_due(&mut self, now_ns: u64) -> Next {
-        loop {
-            if self.live.is_stopped() {
-                return Next::NothingToSend;
-            }
-            match self.plan.schedule.due(
-                self.next_record,
-                self.template.record_count_max(),
-                self.plan.linger,
-                now_ns,
-            ) {
-                Due::Never => return Next::NothingToSend,
-                Due::At(at_ns) => return Next::At(at_ns),
-                Due::Now { since_ns, .. } => match self.next_ready_partition() {
-                    Some(partition) => self.start_request(partition, since_ns),
-                    None => return Next::WhenSocketStirs,
-                },
-            }
+        if self.live.is_stopped() {
+            return Next::NothingToSend;
+        }
+        let record_count_max = self.template.record_count_max();
+        match self
+            .plan
+            .schedule
+            .due(self.next_record, record_count_max, self.plan.linger, now_ns)
+        {
+            Due::Never => Next::NothingToSend,
+            Due::At(at_ns) => Next::At(at_ns),
+            Due::Now { since_ns, .. } => match self.next_ready_partition() {
+                Some(partition) => {
+                    self.start_request(partition, since_ns, now_ns);
+                    Next::At(now_ns)
+                }
+                None => Next::WhenSocketStirs,
+            },
         }
     }
 
@@ -277,10 +281,9 @@ impl Producer {
 
     /// One request with a batch for `first_partition` and for those that follow it in turn, as long as they are due, led by the same
     /// broker, and there is room.
-    fn start_request(&mut self, first_partition: usize, due_ns: u64) {
+    fn start_request(&mut self, first_partition: usize, due_ns: u64, now_ns: u64) {
         let broker = self.path_of[first_partition];
         let partition_count = self.path_of.len();
-        let now_ns = self.clock.now_ns();
         let Path::Up {
             link,
             free_since_ns,

@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use super::{AuditOutcome, Loop, Report, StepReport};
+use super::headline::Ratio;
+use super::{AuditOutcome, Loop, Report, StepReport, WorkloadReport};
 use crate::baseline::{Baseline, DiskOutcome};
 
 pub fn text(report: &Report) -> String {
@@ -15,17 +16,13 @@ fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
     let load = &report.workload;
     writeln!(
         out,
-        "{}: {} partition{}, {}-byte records, batches up to {}, linger {} ms, acks={}, {} producer{}, {} consumer{}",
+        "{}: {} partition{}, {}-byte records, batches of at most {} bytes, linger {} ms, acks={}, {} producer{}, {} consumer{}",
         load.name,
         load.partitions_per_topic,
         plural(load.partitions_per_topic),
         load.message_size,
-        load.producer_config
-            .get("batch.size")
-            .map_or("?", String::as_str),
-        load.producer_config
-            .get("linger.ms")
-            .map_or("?", String::as_str),
+        configured(load, "batch.size"),
+        configured(load, "linger.ms"),
         load.durability.acks,
         load.producers_per_topic,
         plural(load.producers_per_topic),
@@ -93,6 +90,12 @@ fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
     write_audit(out, report)
 }
 
+fn configured<'a>(load: &'a WorkloadReport, setting: &str) -> &'a str {
+    load.producer_config
+        .get(setting)
+        .map_or("?", String::as_str)
+}
+
 fn plural(count: u32) -> &'static str {
     if count == 1 { "" } else { "s" }
 }
@@ -116,35 +119,28 @@ fn write_figures(out: &mut String, report: &Report) -> std::fmt::Result {
         .iter()
         .map(|figure| figure.what.len())
         .max()
-        .unwrap_or(0)
-        .max(20);
-    writeln!(
-        out,
-        "{:width$}  {:>12}        {:>9}  {:>12}",
-        "", "measured", "ratio", "baseline"
-    )?;
-    for figure in figures {
-        let ratio = figure
-            .ratio
-            .map_or_else(String::new, |ratio| format!("{ratio:.2}"));
-        let baseline = figure.baseline.map_or_else(
-            || format!("{:>12}", "not taken"),
-            |baseline| {
-                format!(
-                    "{:>12} {:<4}  {}",
-                    number(baseline),
-                    figure.unit,
-                    figure.baseline_name
-                )
-            },
-        );
-        writeln!(
-            out,
-            "{:width$}  {:>12} {:<4}  {ratio:>9}  {baseline}",
-            figure.what,
-            number(figure.value),
-            figure.unit
-        )?;
+        .unwrap_or(0);
+    for Ratio {
+        what,
+        value,
+        unit,
+        baseline,
+        baseline_name,
+        ratio,
+    } in figures
+    {
+        write!(out, "{what:width$}  {:>8} {unit:<4}", number(*value))?;
+        match ratio.zip(*baseline) {
+            Some((ratio, baseline)) => {
+                writeln!(
+                    out,
+                    "  {:>6} x {baseline_name} ({} {unit})",
+                    number(ratio),
+                    number(baseline)
+                )?;
+            }
+            None => writeln!(out)?,
+        }
     }
     writeln!(out)
 }
@@ -161,15 +157,15 @@ fn number(value: f64) -> String {
 
 fn write_remarks(out: &mut String, step: &StepReport) -> std::fmt::Result {
     let rate = step.rate;
-    if step.load == Loop::Closed {
-        if let Some(latency) = &step.publish_latency {
-            writeln!(
-                out,
-                "At max the load waits for the broker, so its latency (p50 {} ms, p99 {} ms) is a closed loop's and not comparable.",
-                number(latency.p50_ms),
-                number(latency.p99_ms)
-            )?;
-        }
+    if step.load == Loop::Closed
+        && let Some(latency) = &step.publish_latency
+    {
+        writeln!(
+            out,
+            "At max the load waits for the broker, so its latency (p50 {} ms, p99 {} ms) is a closed loop's and not comparable.",
+            number(latency.p50_ms),
+            number(latency.p99_ms)
+        )?;
     }
     if let Some(latency) = &step.end_to_end_latency {
         let open = if step.load == Loop::Closed {

@@ -136,11 +136,13 @@ pub fn run(
         interrupt,
     };
     let measured = run.measure();
-    if created && arguments.topic.is_none() && !arguments.keep_topic {
-        if let Err(error) = run.cluster.delete_topic(&name) {
-            run.progress
-                .note(&format!("the topic {name} could not be deleted: {error}"));
-        }
+    if created
+        && arguments.topic.is_none()
+        && !arguments.keep_topic
+        && let Err(error) = run.cluster.delete_topic(&name)
+    {
+        run.progress
+            .note(&format!("the topic {name} could not be deleted: {error}"));
     }
     let complete = measured.failure.is_none() && !run.interrupt.is_asked();
     let baseline_after = if complete {

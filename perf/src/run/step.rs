@@ -392,15 +392,13 @@ fn judge(
     send_delay: Option<LatencySummary>,
     latency: Option<LatencySummary>,
 ) -> GeneratorReport {
-    let quantiles: [(&str, fn(&LatencySummary) -> f64); 2] = [
-        ("p50", |summary| summary.p50_ms),
-        ("p99", |summary| summary.p99_ms),
-    ];
     let distorted = lag.zip(latency).filter(|_| load == Loop::Open).and_then(|(lag, latency)| {
-        quantiles.into_iter().find_map(|(name, of)| {
-            let (lag_ms, latency_ms) = (of(&lag), of(&latency));
+        let pairs = [("p50", lag.p50_ms, latency.p50_ms), ("p99", lag.p99_ms, latency.p99_ms)];
+        pairs.into_iter().find_map(|(name, lag_ms, latency_ms)| {
             let too_much = lag_ms > LAG_ALLOWED_MS && lag_ms > latency_ms * LAG_ALLOWED_SHARE;
-            too_much.then(|| format!("the generator itself was {lag_ms:.3} ms late at {name}, of a latency of {latency_ms:.3} ms"))
+            too_much.then(|| {
+                format!("the generator itself was {lag_ms:.3} ms late at {name}, of a latency of {latency_ms:.3} ms")
+            })
         })
     });
     GeneratorReport {

@@ -35,8 +35,19 @@ impl TestLog {
         self.directory.path().join(name)
     }
 
+    /// The frames of the log, without the zeros behind them.
     fn bytes(&self) -> Vec<u8> {
-        fs::read(self.path(LOG)).unwrap()
+        let mut bytes = fs::read(self.path(LOG)).unwrap();
+        let mut end = 0;
+        while let Ok(frame) = frame::decode(&bytes[end..]) {
+            end += frame.size_bytes;
+        }
+        bytes.truncate(end);
+        bytes
+    }
+
+    fn file_bytes(&self) -> u64 {
+        fs::metadata(self.path(LOG)).unwrap().len()
     }
 
     fn write(&self, bytes: &[u8]) {
@@ -150,7 +161,11 @@ fn a_log_cut_inside_a_promised_frame_is_a_named_error() {
     for kept in 1..bytes.len() {
         log.write(&bytes[..kept]);
         assert!(log.open().is_err(), "the first {kept} bytes were kept");
-        assert_eq!(log.bytes().len(), kept, "a refused file is left as it is");
+        assert_eq!(
+            log.file_bytes(),
+            kept as u64,
+            "a refused file is left as it is"
+        );
     }
 }
 
@@ -318,11 +333,43 @@ fn a_log_that_grows_past_its_limit_is_replaced_by_a_snapshot() {
 }
 
 #[test]
-fn the_reserve_behind_the_end_is_not_part_of_the_file() {
+fn the_zeros_ahead_are_no_damage_and_stay_ahead() {
+    let log = TestLog::with_topics(3);
+    let frames_bytes = log.bytes().len() as u64;
+    assert!(log.file_bytes() >= frames_bytes + METADATA_RESERVE_BYTES / 2);
+    let before = log.file_bytes();
+    log.open().unwrap().0.append(&[topic(4)]).unwrap();
+    assert_eq!(log.file_bytes(), before, "an append overwrites zeros");
+    assert_eq!(log.topic_count(), 4);
+}
+
+#[test]
+fn a_large_change_goes_past_the_zeros() {
     let log = TestLog::with_topics(1);
-    let positions = log.frame_positions();
-    assert_eq!(
-        fs::metadata(log.path(LOG)).unwrap().len(),
-        positions[2] as u64
+    let topics: Vec<_> = (2..10_000).map(topic).collect();
+    let (mut open, _) = log.open().unwrap();
+    open.append(&topics).unwrap();
+    open.append(&[topic(10_000)]).unwrap();
+    assert_eq!(log.topic_count(), 10_000);
+}
+
+#[test]
+fn a_torn_frame_among_the_zeros_is_cut() {
+    let log = TestLog::with_topics(1);
+    let healthy = log.bytes();
+    let torn = log.unpromised_frame(3, 2);
+    log.write(&[&healthy[..], &torn[..torn.len() / 2], &[0; 5000]].concat());
+    assert_eq!(log.topic_count(), 1);
+    assert_eq!(log.file_bytes(), healthy.len() as u64);
+}
+
+#[test]
+fn a_promised_frame_that_became_zeros_is_a_named_error() {
+    let log = TestLog::with_topics(3);
+    let (mut bytes, positions) = (log.bytes(), log.frame_positions());
+    bytes[positions[3]..].fill(0);
+    log.write(&bytes);
+    assert!(
+        matches!(log.open(), Err(MetadataLogError::Damaged { position, .. }) if position == positions[3] as u64)
     );
 }

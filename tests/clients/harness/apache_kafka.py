@@ -5,7 +5,7 @@ import pathlib
 import socket
 import subprocess
 
-from .broker import free_ports, kill9, stop, wait_until_ready
+from .broker import free_ports, is_running, kill9, stop, wait_until_ready
 
 CLUSTER_ID = "Y29yZWxvZy10ZXN0LXBlZQ"
 
@@ -46,6 +46,10 @@ class ApacheKafka:
         return f"127.0.0.1:{self.port}"
 
     def start(self):
+        self.spawn()
+        self.wait_until_ready()
+
+    def spawn(self):
         if not self.data_dir.exists():
             subprocess.run(
                 self.java("kafka.tools.StorageTool", "format", "--standalone", "-t", CLUSTER_ID, "-c", self.config_path),
@@ -57,6 +61,8 @@ class ApacheKafka:
             self.process = subprocess.Popen(
                 self.java("kafka.Kafka", self.config_path), stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
+
+    def wait_until_ready(self):
         wait_until_ready(self, self.is_ready)
 
     def java(self, main, *arguments):
@@ -68,6 +74,9 @@ class ApacheKafka:
         except OSError:
             return False
         return True
+
+    def is_running(self):
+        return is_running(self)
 
     def stop(self):
         stop(self)

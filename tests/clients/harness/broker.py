@@ -39,11 +39,17 @@ class Corelog:
         return f"127.0.0.1:{self.port}"
 
     def start(self):
+        self.spawn()
+        self.wait_until_ready()
+
+    def spawn(self):
         command = [self.binary, "broker", "--data", str(self.data_dir)]
         for setting in self.settings:
             command += ["--set", setting]
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    def wait_until_ready(self):
         wait_until_ready(self, self.is_ready)
 
     def is_ready(self):
@@ -56,6 +62,9 @@ class Corelog:
         finally:
             connection.close()
 
+    def is_running(self):
+        return is_running(self)
+
     def stop(self):
         stop(self)
 
@@ -67,6 +76,8 @@ class External:
     """A broker that runs already. Its files are checked only where its data directory was named."""
 
     name = "external"
+    process = None
+    log_path = None
 
     def __init__(self, bootstrap, data_dir=None):
         self.bootstrap = bootstrap
@@ -75,6 +86,9 @@ class External:
     def start(self):
         host, _, port = self.bootstrap.rpartition(":")
         socket.create_connection((host, int(port)), timeout=5).close()
+
+    def is_running(self):
+        return True
 
     def stop(self):
         pass
@@ -89,6 +103,10 @@ def wait_until_ready(broker, is_ready):
             kill9(broker)
             raise BrokerError(f"{broker.name} was not ready within {READY_TIMEOUT_S} s\n{log_tail(broker)}")
         time.sleep(0.02)
+
+
+def is_running(broker):
+    return broker.process is not None and broker.process.poll() is None
 
 
 def stop(broker):
@@ -139,8 +157,11 @@ def free_ports(count):
     return ports
 
 
-def log_tail(broker, lines=40):
+def log_tail(broker, count=40):
+    """The end of the broker's log; from its panic on where there was one."""
     try:
-        return "\n".join(broker.log_path.read_text(errors="replace").splitlines()[-lines:])
+        lines = broker.log_path.read_text(errors="replace").splitlines()
     except OSError:
         return "(no log)"
+    panic = next((number for number, line in enumerate(lines) if "panicked at" in line), None)
+    return "\n".join(lines[-count:] if panic is None else lines[panic : panic + count])

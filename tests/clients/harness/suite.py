@@ -6,6 +6,7 @@ import signal
 import subprocess
 import tempfile
 import threading
+import time
 
 from .report import Stopwatch
 
@@ -86,22 +87,48 @@ def run_suite(suite, broker, corpus_path, prefix, report):
             encoding="utf-8",
             start_new_session=True,  # so that a time-out ends its children too
         )
-        timed_out = threading.Event()
-        watchdog = threading.Timer(suite.timeout_s, end_group, (process, timed_out))
+        watchdog = Watchdog(suite, broker, process)
         watchdog.start()
         try:
             reached_end = read_lines(suite, process.stdout, report)
             process.wait()
         finally:
-            watchdog.cancel()
+            watchdog.stop()
             end_group(process)
-        if timed_out.is_set():
-            report.fail(suite.name, f"it was ended after {suite.timeout_s} s")
+        if watchdog.reason:
+            report.fail(suite.name, watchdog.reason)
         elif not reached_end or process.returncode != 0:
             errors.seek(0)
             tail = errors.read().decode(errors="replace").strip().splitlines()[-15:]
             report.fail(suite.name, f"it stopped before its end with {process.returncode}\n" + "\n".join(tail))
     report.say(f"        {suite.name} took {stopwatch}")
+
+
+class Watchdog(threading.Thread):
+    """Ends a suite that takes too long, or whose broker has died: its clients would only run into their time-outs."""
+
+    def __init__(self, suite, broker, process):
+        super().__init__(daemon=True)
+        self.suite = suite
+        self.broker = broker
+        self.process = process
+        self.reason = None
+        self.stopped = threading.Event()
+
+    def run(self):
+        deadline = time.monotonic() + self.suite.timeout_s
+        while not self.stopped.wait(0.2):
+            if time.monotonic() > deadline:
+                self.reason = f"it was ended after {self.suite.timeout_s} s"
+            elif not self.broker.is_running():
+                self.reason = "the broker ended"
+            if self.reason:
+                end_group(self.process)
+                return
+
+    def stop(self):
+        self.stopped.set()
+        self.join()
 
 
 def read_lines(suite, lines, report):
@@ -122,9 +149,7 @@ def read_lines(suite, lines, report):
     return reached_end
 
 
-def end_group(process, flag=None):
-    if flag is not None:
-        flag.set()
+def end_group(process):
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:

@@ -129,15 +129,6 @@ pub const ADMIN_CONNECTIONS_MAX: usize = 64;
 
 /// How long one connection to the admin listener may last, whatever it does. Then it is closed.
 pub const ADMIN_CONNECTION_LIFETIME_MS: u64 = 10_000;
-
-/// How long a start waits for the writes of a process that has ended. Longer: the start fails.
-pub const DIR_LOCK_WAIT_FOR_DEAD_OWNER_MS: u64 = 30_000;
-
-/// How long a start waits for a process that lives and holds the data directory, since it may just have been killed.
-pub const DIR_LOCK_WAIT_FOR_LIVING_OWNER_MS: u64 = 1_000;
-
-/// How often either looks again.
-pub const DIR_LOCK_RETRY_MS: u64 = 10;
 /// The first step of the space prepared ahead of a segment's end; further steps double.
 pub const PREPARE_STEP_BYTES_MIN: u64 = 64 * 1024;
 

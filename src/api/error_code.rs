@@ -122,6 +122,7 @@ pub fn of_partition(error: &PartitionError) -> ResponseError {
         PartitionError::OffsetOutOfRange { .. } => ResponseError::OffsetOutOfRange,
         PartitionError::InvalidBatch(invalid) => of_batch(invalid),
         PartitionError::Producer(refusal) => of_producer(refusal),
+        PartitionError::NotEnoughReplicas { .. } => ResponseError::NotEnoughReplicas,
         PartitionError::DiskFull(_)
         | PartitionError::LogDirOffline(_)
         | PartitionError::Read(_)

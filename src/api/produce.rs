@@ -22,6 +22,9 @@ const TOPIC_IDS_FROM: i16 = 13;
 /// From this version on a refusal carries a message and the records it is about.
 const RECORD_ERRORS_FROM: i16 = 8;
 
+/// `acks`: answered once every in-sync replica has the batch.
+const ACKS_ALL: i16 = -1;
+
 /// One partition of the request: where its answer goes, and what is known of it already.
 struct Slot {
     index: i32,
@@ -45,6 +48,7 @@ pub fn dispatch(context: &ApiContext, id: RequestId, request: ProduceRequest) ->
     let mut by_owner = ByOwner::default();
     let mut asked_count = 0;
     let refusal = check_request(&request);
+    let needs_all = request.acks == ACKS_ALL;
     for topic in request.topic_data {
         let mut slots = TopicSlots {
             name: topic.name,
@@ -76,7 +80,11 @@ pub fn dispatch(context: &ApiContext, id: RequestId, request: ProduceRequest) ->
                         context.shard.router(),
                         partition,
                         asked_count,
-                        AppendItem { partition, records },
+                        AppendItem {
+                            partition,
+                            records,
+                            needs_all,
+                        },
                     );
                     asked_count += 1;
                     None
@@ -109,7 +117,7 @@ fn check_request(request: &ProduceRequest) -> Option<ResponseError> {
         return Some(ResponseError::TransactionalIdAuthorizationFailed);
     }
     match request.acks {
-        -1..=1 => None,
+        ACKS_ALL..=1 => None,
         _ => Some(ResponseError::InvalidRequiredAcks),
     }
 }

@@ -69,7 +69,17 @@ impl Shard {
         if let Some(why) = self.log_dir().failure() {
             return self.answer_append(token.with(Err(PartitionError::LogDirOffline(why))));
         }
-        let rules = validation_rules(&partition.config.get());
+        let config = partition.config.get();
+        let (in_sync_count, needed_count) =
+            (partition.in_sync_count, config.min_insync_replica_count);
+        if item.needs_all && in_sync_count < needed_count {
+            let why = PartitionError::NotEnoughReplicas {
+                in_sync_count,
+                needed_count,
+            };
+            return self.answer_append(token.with(Err(why)));
+        }
+        let rules = validation_rules(&config);
         let batch = match CheckedBatch::check(item.records, &rules, self.clock().now()) {
             Ok(batch) => batch,
             Err(invalid) => {

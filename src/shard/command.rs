@@ -74,6 +74,11 @@ pub enum PartitionError {
     InvalidBatch(InvalidBatch),
     #[error("{0}")]
     Producer(ProducerRefusal),
+    #[error("{in_sync_count} replicas are in sync; min.insync.replicas is {needed_count}")]
+    NotEnoughReplicas {
+        in_sync_count: u32,
+        needed_count: u32,
+    },
     #[error("the disk is full: {0}")]
     DiskFull(Arc<DiskError>),
     #[error("the log directory is offline: {0}")]
@@ -91,6 +96,8 @@ pub struct AppendItem {
     pub partition: TopicPartition,
     /// The `records` field of the produce request, as it came.
     pub records: Bytes,
+    /// acks=all: refused while fewer replicas are in sync than `min.insync.replicas`.
+    pub needs_all: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -25,6 +25,8 @@ pub struct HostedPartition {
     pub partition: TopicPartition,
     pub topic: TopicName,
     pub config: Cell<TopicConfig>,
+    /// Replicas in sync, this one included.
+    pub in_sync_count: u32,
     pub leader: RefCell<HostedLeader>,
     pub parked: RefCell<VecDeque<ParkedBatch>>,
     pub flags: Flags,
@@ -52,6 +54,7 @@ impl HostedPartition {
         partition: TopicPartition,
         topic: TopicName,
         config: TopicConfig,
+        in_sync_count: u32,
         leader: HostedLeader,
         checkpointed: Checkpointed,
     ) -> Self {
@@ -59,6 +62,7 @@ impl HostedPartition {
             partition,
             topic,
             config: Cell::new(config),
+            in_sync_count,
             parked: RefCell::default(),
             flags: Flags::default(),
             last_append: Cell::new(checkpointed.at),

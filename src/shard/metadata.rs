@@ -27,6 +27,7 @@ pub struct RecoveredPartition {
     partition: TopicPartition,
     topic: TopicName,
     epoch: LeaderEpoch,
+    in_sync_count: u32,
     config: TopicConfig,
     directory: PathBuf,
     recovered: Recovered,
@@ -47,10 +48,13 @@ impl RecoveredPartition {
         log_dir: &Path,
         topic: &Topic,
         partition: TopicPartition,
-        epoch: LeaderEpoch,
         config: TopicConfig,
         now_ns: u64,
     ) -> Result<Self, OpenError> {
+        let state = topic
+            .partition(partition.partition)
+            .expect("a topic has its partitions");
+        let in_sync_count = u32::try_from(state.isr.len()).expect("replicas are few");
         let directory = partition_directory(log_dir, &topic.name, partition);
         std::fs::create_dir_all(&directory).map_err(FileError::of("create", &directory))?;
         let rules = RecoveryRules {
@@ -62,7 +66,8 @@ impl RecoveredPartition {
         Ok(Self {
             partition,
             topic: topic.name.clone(),
-            epoch,
+            epoch: state.leader_epoch,
+            in_sync_count,
             config,
             directory,
             recovered,
@@ -87,6 +92,7 @@ impl Shard {
             partition,
             topic,
             epoch,
+            in_sync_count,
             config,
             directory,
             recovered,
@@ -121,6 +127,7 @@ impl Shard {
             partition,
             topic,
             config,
+            in_sync_count,
             leader,
             checkpointed,
         ));
@@ -187,12 +194,12 @@ impl Shard {
     ) -> Result<(), String> {
         let mut new = Vec::new();
         for change in &delta.topics {
-            for (topic, id, state) in change.created_partitions() {
+            for (topic, id, _) in change.created_partitions() {
                 if self.router().owner_of(id) == self.router().me() {
                     let topic_config = config
                         .topic_config(&topic.overrides)
                         .map_err(|error| error.to_string())?;
-                    new.push((topic.clone(), id, state.leader_epoch, topic_config));
+                    new.push((topic.clone(), id, topic_config));
                 }
             }
         }
@@ -203,9 +210,9 @@ impl Shard {
         let now_ns = self.clock().monotonic().as_ns();
         let opened = blocking::run(move || {
             let mut opened = Vec::with_capacity(new.len());
-            for (topic, id, epoch, config) in new {
+            for (topic, id, config) in new {
                 opened.push(RecoveredPartition::recover(
-                    &log_dir, &topic, id, epoch, config, now_ns,
+                    &log_dir, &topic, id, config, now_ns,
                 )?);
             }
             dir::sync_dir(&log_dir).map_err(|error| FileError {

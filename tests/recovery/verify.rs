@@ -34,7 +34,7 @@ fn text(output: &Output) -> &str {
 fn stopped_partition(seed: u64) -> Writer {
     let random = &mut StdRng::seed_from_u64(seed);
     let mut writer = Writer::new(random);
-    while writer.segments.len() < 4 || writer.active().indexes.times().len() < 2 {
+    while writer.segments.len() < 4 || writer.active().indexes.times().is_empty() {
         writer.append_some(random);
     }
     writer.write_all();
@@ -293,19 +293,25 @@ fn faults_of_indexes_are_found() {
     for segment in [1, active] {
         let base_offset = writer.segments[segment].base_offset.0;
         let indexes = &writer.segments[segment].indexes;
-        let second = indexes.offsets().iter().nth(1).unwrap().offset.0;
-        for (kind, second_entry, offset) in [
-            (SegmentFileKind::OffsetIndex, 8, second),
+        let (offsets, times) = (indexes.offsets(), indexes.times());
+        let last_offset_entry = (offsets.len() - 1) * 8;
+        let last_time_entry = (times.len() - 1) * 12;
+        for (kind, last_entry, offset) in [
+            (
+                SegmentFileKind::OffsetIndex,
+                last_offset_entry,
+                offsets.last().unwrap().offset.0,
+            ),
             (
                 SegmentFileKind::TimeIndex,
-                12,
-                indexes.times().iter().nth(1).unwrap().offset.0,
+                last_time_entry,
+                times.last().unwrap().offset.0,
             ),
         ] {
             let plant = |change: fn(&mut Vec<u8>, usize)| {
                 move |writer: &Writer| {
                     edit(&file(writer, segment, kind), |bytes| {
-                        change(bytes, second_entry)
+                        change(bytes, last_entry)
                     });
                     file(writer, segment, kind)
                 }
@@ -319,7 +325,7 @@ fn faults_of_indexes_are_found() {
                 file(writer, segment, kind)
             };
             assert_found(removed, at_start, "the file is missing", &[]);
-            let place = (second_entry as u64, Some(offset));
+            let place = (last_entry as u64, Some(offset));
             match kind {
                 // A position one byte off.
                 SegmentFileKind::OffsetIndex => {

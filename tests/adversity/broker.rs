@@ -1,15 +1,15 @@
 //! The process under test.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use tempfile::TempDir;
+use tempfile::{NamedTempFile, TempDir};
 
 use crate::wire::Client;
 
@@ -25,7 +25,7 @@ pub fn new_directory() -> TempDir {
 pub struct Broker {
     process: Child,
     clients: SocketAddr,
-    log: PathBuf,
+    log: NamedTempFile,
 }
 
 impl Broker {
@@ -36,7 +36,8 @@ impl Broker {
     /// The broker once it is ready, or how it ended and what it said.
     pub fn try_start(data: &Path, settings: &[&str]) -> Result<Self, Refused> {
         let [clients, admin] = free_addresses();
-        let log = log_path(data);
+        // Not in the data directory: some tests make it unusable.
+        let log = NamedTempFile::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_corelog"));
         command.arg("broker").arg("--data").arg(data);
         let listeners = [
@@ -53,7 +54,7 @@ impl Broker {
         let process = command
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(File::create(&log).unwrap())
+            .stderr(log.reopen().unwrap())
             .spawn()
             .expect("the program starts");
         let mut broker = Self {
@@ -87,7 +88,7 @@ impl Broker {
 
     /// What it has said so far.
     pub fn log(&self) -> String {
-        fs::read_to_string(&self.log).unwrap()
+        fs::read_to_string(self.log.path()).unwrap()
     }
 
     pub fn resident_bytes(&self) -> u64 {
@@ -133,6 +134,9 @@ impl Drop for Broker {
         // Both fail where it has ended already.
         let _ = self.process.kill();
         let _ = self.process.wait();
+        if thread::panicking() {
+            eprintln!("--- what the broker said\n{}---", self.log());
+        }
     }
 }
 
@@ -149,13 +153,6 @@ pub fn corelog(arguments: &[&str]) -> Output {
         .args(arguments)
         .output()
         .unwrap()
-}
-
-/// Beside the data directory, not in it: some tests make it unusable.
-fn log_path(data: &Path) -> PathBuf {
-    let mut name = data.file_name().unwrap().to_owned();
-    name.push(".broker-log");
-    Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
 
 fn is_ready(admin: SocketAddr) -> bool {

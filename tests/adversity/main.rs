@@ -4,5 +4,9 @@
 mod bad_batches;
 mod bad_requests;
 mod broker;
+mod damaged_files;
+mod disk_full;
 mod produce;
+mod small_disk;
+mod unusable_directory;
 mod wire;

@@ -169,7 +169,7 @@ impl Shard {
     }
 
     /// Frees what an idle partition holds: prepared space, open files, what of its memory is not cache.
-    async fn put_to_rest(&self, partition: &Rc<HostedPartition>) {
+    async fn put_to_rest(self: &Rc<Self>, partition: &Rc<HostedPartition>) {
         if partition.flags.is_preparing.get() || partition.flags.is_gone.get() {
             return;
         }
@@ -186,12 +186,13 @@ impl Shard {
             gives_back.then_some((key, path, end))
         };
         self.set_inactive(partition);
+        // From the give-back on nothing has room: what comes waits, and nobody else may start to make some.
+        partition.flags.is_preparing.set(true);
         if partition.spare.take().is_some() {
             let spare = partition.directory().join(segment_name::spare_file());
             let _ = blocking::run(move || std::fs::remove_file(&spare)).await;
         }
         if let Some((key, path, end)) = to_cut {
-            partition.flags.is_preparing.set(true);
             let cut = async {
                 self.files()
                     .get(key, &path, OpenMode::Existing)
@@ -203,10 +204,12 @@ impl Shard {
                 tracing::warn!(%error, "unused space was not given back");
             }
             partition.leader.borrow_mut().log_mut().space().on_step();
-            partition.flags.is_preparing.set(false);
         }
+        partition.flags.is_preparing.set(false);
         if partition.parked.borrow().is_empty() {
             self.files().close_log(partition.log_id());
+        } else {
+            self.prepare(partition);
         }
     }
 

@@ -7,7 +7,7 @@ use crate::io::{blocking, executor};
 use crate::model::FilePosition;
 use crate::model::limits::{PREPARE_STEP_BYTES_MAX, PREPARE_STEP_BYTES_MIN};
 use crate::shard::hosted::HostedPartition;
-use crate::shard::runtime::Shard;
+use crate::shard::runtime::{Cached, Shard};
 use crate::storage::log::{Admission, SegmentKey};
 use crate::storage::segment_name;
 
@@ -48,7 +48,9 @@ impl Shard {
                 Need::Segment { first_bytes } => self.prepare_segment(partition, first_bytes).await,
                 Need::Spare => {
                     self.prepare_spare(partition).await;
-                    return;
+                    // Nobody else looks after the batches that came meanwhile and found no room.
+                    next = self.need(partition).filter(|need| *need != Need::Spare);
+                    continue;
                 }
             };
             if let Err(error) = prepared {
@@ -122,7 +124,7 @@ impl Shard {
     /// Makes the next segment of the spare file if there is one, else of a new one, and rolls to it.
     async fn prepare_segment(
         &self,
-        partition: &HostedPartition,
+        partition: &Rc<HostedPartition>,
         first_bytes: u64,
     ) -> Result<(), DiskError> {
         let (key, path) = {
@@ -161,7 +163,13 @@ impl Shard {
             }
         };
         partition.flags.has_new_files.set(true);
-        partition.leader.borrow_mut().log_mut().roll(prepared);
+        // A roll closes the tail's open chunk, which then counts among the cached ones.
+        let mut leader = partition.leader.borrow_mut();
+        let cached_before = Cached::of(&leader);
+        leader.log_mut().roll(prepared);
+        let cached = Cached::of(&leader).since(cached_before);
+        drop(leader);
+        self.note_cached(partition, cached);
         Ok(())
     }
 

@@ -169,6 +169,7 @@ pub struct BrokerProcess {
     pub pid: Pid,
     pub executable: String,
     pub argv: Vec<String>,
+    pub working_directory: PathBuf,
     /// The cores that it may run on.
     pub cores: String,
 }
@@ -186,6 +187,7 @@ impl BrokerProcess {
                 .filter(|part| !part.is_empty())
                 .map(|part| String::from_utf8_lossy(part).into_owned())
                 .collect(),
+            working_directory: fs::read_link(directory.join("cwd")).unwrap_or_default(),
             cores: value_in(
                 &directory.join("status").display().to_string(),
                 "Cpus_allowed_list",
@@ -208,9 +210,9 @@ impl Broker {
         }
     }
 
-    /// The directories that the broker keeps its logs in.
+    /// The directories that the broker keeps its logs in, if it is on this machine. A relative one is relative to where it was started.
     pub fn log_directories(&self) -> Vec<PathBuf> {
-        let Some(settings) = &self.settings else {
+        let (Some(settings), Some(process)) = (&self.settings, &self.process) else {
             return Vec::new();
         };
         let value = ["log.dirs", "log.dir"].iter().find_map(|name| {
@@ -219,14 +221,10 @@ impl Broker {
                 .as_deref()
                 .filter(|value| !value.is_empty())
         });
-        value
-            .map(|value| {
-                value
-                    .split(',')
-                    .map(|path| PathBuf::from(path.trim()))
-                    .collect()
-            })
-            .unwrap_or_default()
+        let paths = value.into_iter().flat_map(|value| value.split(','));
+        paths
+            .map(|path| process.working_directory.join(path.trim()))
+            .collect()
     }
 }
 
@@ -261,16 +259,17 @@ mod tests {
     }
 
     #[test]
-    fn a_brokers_log_directories_come_from_its_settings() {
-        let mut broker = Broker::new("a:1", &[], None);
+    fn a_brokers_log_directories_come_from_its_settings_and_its_working_directory() {
+        let mut broker = Broker::new("a:1", &[], Some(Pid::this()));
         assert!(broker.log_directories().is_empty());
         broker.settings = Some(Settings::from([
             ("log.dir".to_owned(), Some("/ignored".to_owned())),
-            ("log.dirs".to_owned(), Some("/a, /b".to_owned())),
+            ("log.dirs".to_owned(), Some("/a, b".to_owned())),
         ]));
+        let here = std::env::current_dir().unwrap();
         assert_eq!(
             broker.log_directories(),
-            [PathBuf::from("/a"), PathBuf::from("/b")]
+            [PathBuf::from("/a"), here.join("b")]
         );
     }
 }

@@ -17,10 +17,10 @@ use kafka_protocol::protocol::StrBytes;
 use super::connection::Connection;
 use super::error::{ClientError, ErrorCode};
 
-/// How long a new topic may take until all its partitions have leaders.
-const TOPIC_READY_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long a new topic may take until all its partitions have leaders that serve.
+const READY_TIMEOUT: Duration = Duration::from_secs(20);
 
-const TOPIC_POLL_INTERVAL: Duration = Duration::from_millis(50);
+const READY_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// What the broker may take to carry out a change.
 const ADMIN_TIMEOUT_MS: i32 = 20_000;
@@ -160,7 +160,7 @@ impl Cluster {
 
     /// The topic's leaders, once each of its `partitions` has one.
     pub fn await_topic(&self, name: &str, partitions: u32) -> Result<Topic, ClientError> {
-        let deadline = Instant::now() + TOPIC_READY_TIMEOUT;
+        let deadline = Instant::now() + READY_TIMEOUT;
         let mut connection = self.open()?;
         loop {
             match topic_now(&mut connection, name)? {
@@ -178,32 +178,21 @@ impl Cluster {
                 _ if Instant::now() > deadline => {
                     let reason = format!(
                         "had no {partitions} partitions with leaders after {} s",
-                        TOPIC_READY_TIMEOUT.as_secs()
+                        READY_TIMEOUT.as_secs()
                     );
                     return Err(ClientError::Topic {
                         topic: name.to_owned(),
                         reason,
                     });
                 }
-                _ => sleep(TOPIC_POLL_INTERVAL),
+                _ => sleep(READY_POLL_INTERVAL),
             }
         }
     }
 
-    /// The high watermark of each partition of the topic. A broker may learn later than its metadata say that it leads a new partition:
-    /// it is asked again until it does.
+    /// The high watermark of each partition of the topic.
     pub fn end_offsets(&self, topic: &Topic) -> Result<Vec<i64>, ClientError> {
-        let deadline = Instant::now() + TOPIC_READY_TIMEOUT;
-        loop {
-            match self.end_offsets_now(topic) {
-                Err(ClientError::Refused { code, .. })
-                    if code.is_retriable() && Instant::now() < deadline =>
-                {
-                    sleep(TOPIC_POLL_INTERVAL);
-                }
-                offsets => return offsets,
-            }
-        }
+        until_ready(|| self.end_offsets_now(topic))
     }
 
     fn end_offsets_now(&self, topic: &Topic) -> Result<Vec<i64>, ClientError> {
@@ -241,6 +230,10 @@ impl Cluster {
 
     /// A new producer id and epoch.
     pub fn init_producer_id(&self) -> Result<(i64, i16), ClientError> {
+        until_ready(|| self.init_producer_id_now())
+    }
+
+    fn init_producer_id_now(&self) -> Result<(i64, i16), ClientError> {
         let request = InitProducerIdRequest::default()
             .with_transactional_id(None)
             .with_transaction_timeout_ms(i32::MAX);
@@ -284,6 +277,22 @@ impl Cluster {
             }));
         }
         Ok(settings)
+    }
+}
+
+/// Asks again while the broker says that it will be able to answer: a new partition's leader, or a coordinator, may not know yet that
+/// it is one.
+fn until_ready<T>(ask: impl Fn() -> Result<T, ClientError>) -> Result<T, ClientError> {
+    let deadline = Instant::now() + READY_TIMEOUT;
+    loop {
+        match ask() {
+            Err(ClientError::Refused { code, .. })
+                if code.is_retriable() && Instant::now() < deadline =>
+            {
+                sleep(READY_POLL_INTERVAL);
+            }
+            answer => return answer,
+        }
     }
 }
 

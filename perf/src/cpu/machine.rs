@@ -16,6 +16,8 @@ pub struct MachineCpu {
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct MachineShare {
     pub busy: f64,
+    /// Busy with neither the broker nor this program.
+    pub others: f64,
     /// Taken by the hypervisor for other guests.
     pub steal: f64,
 }
@@ -25,15 +27,18 @@ impl MachineCpu {
         parse(&fs::read_to_string("/proc/stat").unwrap_or_default())
     }
 
-    pub fn since(&self, earlier: &Self) -> MachineShare {
+    /// `measured_s`: what broker and client used of it.
+    pub fn since(&self, earlier: &Self, measured_s: f64) -> MachineShare {
         let (busy, idle, steal) = (
             self.busy - earlier.busy,
             self.idle - earlier.idle,
             self.steal - earlier.steal,
         );
         let all = (busy + idle + steal).max(1) as f64;
+        let measured = measured_s * rustix::param::clock_ticks_per_second() as f64;
         MachineShare {
             busy: busy as f64 / all,
+            others: ((busy as f64 - measured) / all).max(0.0),
             steal: steal as f64 / all,
         }
     }
@@ -63,8 +68,12 @@ mod tests {
     fn stolen_time_is_neither_busy_nor_idle() {
         let before = parse("cpu  0 0 0 0 0 0 0 0 0 0\n");
         let after = parse("cpu  30 5 10 30 10 2 3 10 30 0\ncpu0 1 2 3\n");
-        let share = after.since(&before);
+        let share = after.since(
+            &before,
+            10.0 / rustix::param::clock_ticks_per_second() as f64,
+        );
         assert!((share.busy - 0.5).abs() < 1e-9, "{share:?}");
+        assert!((share.others - 0.4).abs() < 1e-9, "{share:?}");
         assert!((share.steal - 0.1).abs() < 1e-9, "{share:?}");
     }
 }

@@ -6,6 +6,9 @@ use super::headline::Ratio;
 use super::{AuditOutcome, Loop, Report, StepReport, WorkloadReport};
 use crate::baseline::{Baseline, DiskOutcome};
 
+/// From which share of the machine's cores on other work is worth a remark.
+const OTHERS_NOTED: f64 = 0.1;
+
 pub fn text(report: &Report) -> String {
     let mut out = String::new();
     write_all(&mut out, report).expect("writing to a string does not fail");
@@ -129,17 +132,17 @@ fn write_figures(out: &mut String, report: &Report) -> std::fmt::Result {
         ratio,
     } in figures
     {
-        write!(out, "{what:width$}  {:>8} {unit:<4}", number(*value))?;
+        write!(out, "{what:width$}  {:>8} ", number(*value))?;
         match ratio.zip(*baseline) {
             Some((ratio, baseline)) => {
                 writeln!(
                     out,
-                    "  {:>6} x {baseline_name} ({} {unit})",
+                    "{unit:<4}  {:>6} x {baseline_name} ({} {unit})",
                     number(ratio),
                     number(baseline)
                 )?;
             }
-            None => writeln!(out)?,
+            None => writeln!(out, "{unit}")?,
         }
     }
     writeln!(out)
@@ -196,6 +199,15 @@ fn write_remarks(out: &mut String, step: &StepReport) -> std::fmt::Result {
             out,
             "At {rate} the broker did not keep up: {} records never got their turn; latencies are lower bounds.",
             step.unsent_records
+        )?;
+    }
+    let machine = &step.cpu.machine;
+    if machine.others > OTHERS_NOTED || machine.steal > OTHERS_NOTED {
+        writeln!(
+            out,
+            "At {rate} other programs used {:.0} % of this machine's cores, other guests {:.0} %: compare ratios, not figures.",
+            machine.others * 100.0,
+            machine.steal * 100.0
         )?;
     }
     for (error, records) in &step.errors {

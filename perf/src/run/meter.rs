@@ -35,13 +35,18 @@ impl Meter {
             used(&self.broker, &earlier.broker),
             used(&self.client, &earlier.client),
         );
+        let measured_s = [&broker, &client]
+            .into_iter()
+            .flatten()
+            .map(CpuUse::total_s)
+            .sum();
         CpuReport {
             payload_gb,
             broker_cpu_s_per_gb: per_gb(&broker),
             client_cpu_s_per_gb: per_gb(&client),
             broker,
             client,
-            machine: self.machine.since(&earlier.machine),
+            machine: self.machine.since(&earlier.machine, measured_s),
         }
     }
 }

@@ -14,8 +14,9 @@ use crate::model::limits::{
 use crate::shard::command::PartitionError;
 use crate::shard::hosted::{Checkpointed, HostedPartition};
 use crate::shard::runtime::Shard;
-use crate::storage::log::{SegmentKey, ToSeal};
+use crate::storage::log::SegmentKey;
 use crate::storage::open_files::Retired;
+use crate::storage::sealed_segments::{RetentionRules, ToSeal};
 use crate::storage::snapshot::Snapshot;
 use crate::storage::{partition_files, segment_name};
 
@@ -237,12 +238,13 @@ impl Shard {
         let dropped = {
             let mut leader = partition.leader.borrow_mut();
             let below = leader.high_watermark();
-            let (bytes, ms) = match config.cleanup_policy.delete {
-                true => (config.retention_bytes, config.retention_ms),
-                false => (None, None),
+            let deletes = config.cleanup_policy.delete;
+            let rules = RetentionRules {
+                bytes: config.retention_bytes.filter(|_| deletes),
+                ms: config.retention_ms.filter(|_| deletes),
             };
             let log = leader.log_mut();
-            let count = log.due_segments(bytes, ms, below, self.clock().now());
+            let count = log.due_count(rules, below, self.clock().now());
             log.drop_front(count)
         };
         if dropped.is_empty() {

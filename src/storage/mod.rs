@@ -30,6 +30,7 @@ mod recovery_start;
 mod replay;
 pub mod scan;
 pub mod sealed_segment;
+pub mod sealed_segments;
 pub mod segment_indexes;
 pub mod segment_name;
 pub mod segment_walk;

@@ -23,9 +23,8 @@ use crate::io::mesh::{self, ForeignSender, foreign_lane};
 use crate::io::net::{self, BoundListener, NetError};
 use crate::metrics::MetricsRegistry;
 use crate::model::ShardId;
-use crate::model::limits::{
-    DRAIN_MS, FOREIGN_MESSAGES_MAX, OPEN_FILES_PERCENT_MAX,
-};
+use crate::model::limits::{DRAIN_MS, FOREIGN_MESSAGES_MAX, OPEN_FILES_PERCENT_MAX};
+use crate::shard::cache_budget::CacheBudget;
 use crate::shard::call::ReplyTo;
 use crate::shard::command::{Command, Message};
 use crate::shard::log_dir::LogDir;
@@ -40,7 +39,10 @@ const CORES_FOR_OWN_CONTROLLER: usize = 4;
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     #[error("cannot create the data directory '{}': {source}", path.display())]
-    DataDirectory { path: std::path::PathBuf, source: std::io::Error },
+    DataDirectory {
+        path: std::path::PathBuf,
+        source: std::io::Error,
+    },
     #[error(transparent)]
     Lock(#[from] DirLockError),
     #[error(transparent)]
@@ -96,8 +98,10 @@ impl Broker {
     /// Returns once clients are served. Blocks while partitions are recovered; `progress` is told how far that is.
     pub fn start(config: BrokerConfig, progress: &dyn Progress) -> Result<Self, StartError> {
         let data = config.log_dir.clone();
-        std::fs::create_dir_all(&data)
-            .map_err(|source| StartError::DataDirectory { path: data.clone(), source })?;
+        std::fs::create_dir_all(&data).map_err(|source| StartError::DataDirectory {
+            path: data.clone(),
+            source,
+        })?;
         let lock = DirLock::acquire(&data)?;
         let plan = CorePlan::of(&config)?;
         let shard_count = u16::try_from(plan.shards.len()).expect("cores are bounded");
@@ -110,7 +114,8 @@ impl Broker {
         remove_deleted(&data);
 
         let threads = plan.shards.len();
-        let recovered = recovery::recover_all(&data, &config, &image, threads, &readiness, progress)?;
+        let recovered =
+            recovery::recover_all(&data, &config, &image, threads, &readiness, progress)?;
         let mut partitions: Vec<Vec<_>> = plan.shards.iter().map(|_| Vec::new()).collect();
         for partition in recovered {
             let owner = placement::owner_of(partition.partition(), shard_count);
@@ -120,15 +125,21 @@ impl Broker {
         // Bounded by the connections: each has at most one admin request in flight.
         let (commands, commanded) = crossbeam::channel::unbounded::<ControllerCommand>();
         let mut listeners = bind_all(&config, threads)?;
-        let addresses = listeners[0].iter().map(|(listener, _)| listener.local_addr()).collect();
+        let addresses = listeners[0]
+            .iter()
+            .map(|(listener, _)| listener.local_addr())
+            .collect();
         let clock = Clock::system();
         let log_dir = LogDir::new(data);
-        let tail_cache_bytes = tail_cache_bytes(&config) / threads;
+        let cache_budget = CacheBudget::new(tail_cache_bytes(&config), threads);
         let open_files_max = open_files_max() / threads;
         let (ended, shards_ended) = crossbeam::channel::bounded(threads);
         let mut lanes = Vec::with_capacity(threads);
         let mut shards = Vec::with_capacity(threads);
-        let seats = mesh::seats(threads).into_iter().zip(partitions).zip(&plan.shards);
+        let seats = mesh::seats(threads)
+            .into_iter()
+            .zip(partitions)
+            .zip(&plan.shards);
         for (index, ((seat, partitions), core)) in seats.enumerate() {
             let ended = ended.clone();
             let (home, from_outside) = foreign_lane(FOREIGN_MESSAGES_MAX);
@@ -146,11 +157,15 @@ impl Broker {
                 clock: clock.clone(),
                 metrics: metrics.clone(),
                 log_dir: log_dir.clone(),
-                tail_cache_bytes,
+                cache_budget: cache_budget.clone(),
                 open_files_max,
                 ended,
             };
-            shards.push(executor::spawn(&format!("shard-{index}"), *core, move || shard_thread::run(seat))?);
+            shards.push(executor::spawn(
+                &format!("shard-{index}"),
+                *core,
+                move || shard_thread::run(seat),
+            )?);
         }
         controller_thread::start(controller, commanded, lanes.clone(), plan.controller)
             .map_err(StartError::ControllerThread)?;
@@ -161,8 +176,19 @@ impl Broker {
             lane.send_blocking(Message::Start);
         }
         readiness.advance(Phase::Ready);
-        let running = Running { _shards: shards, shards_ended, admin, lock };
-        Ok(Self { readiness, shards: lanes, addresses, running: Mutex::new(Some(running)), stop: Stop::default() })
+        let running = Running {
+            _shards: shards,
+            shards_ended,
+            admin,
+            lock,
+        };
+        Ok(Self {
+            readiness,
+            shards: lanes,
+            addresses,
+            running: Mutex::new(Some(running)),
+            stop: Stop::default(),
+        })
     }
 
     /// Where clients are served; the ports are known here if 0 was asked for.
@@ -173,16 +199,41 @@ impl Broker {
     /// Asks it to drain, flush and mark a clean stop. Returns at once; further calls change nothing.
     pub fn stop(&self) {
         self.readiness.advance(Phase::Draining);
-        *self.stop.asked.lock().expect("no holder of the lock panics") = true;
+        *self
+            .stop
+            .asked
+            .lock()
+            .expect("no holder of the lock panics") = true;
         self.stop.changed.notify_all();
     }
 
     /// Returns when it was asked to stop and has stopped; whether everything is on disk.
     pub fn wait(&self) -> Result<(), StopError> {
-        let asked = self.stop.asked.lock().expect("no holder of the lock panics");
-        drop(self.stop.changed.wait_while(asked, |asked| !*asked).expect("no holder of the lock panics"));
-        let running = self.running.lock().expect("no holder of the lock panics").take();
-        let Some(Running { shards_ended, admin, lock, .. }) = running else { return Ok(()) };
+        let asked = self
+            .stop
+            .asked
+            .lock()
+            .expect("no holder of the lock panics");
+        drop(
+            self.stop
+                .changed
+                .wait_while(asked, |asked| !*asked)
+                .expect("no holder of the lock panics"),
+        );
+        let running = self
+            .running
+            .lock()
+            .expect("no holder of the lock panics")
+            .take();
+        let Some(Running {
+            shards_ended,
+            admin,
+            lock,
+            ..
+        }) = running
+        else {
+            return Ok(());
+        };
         let mut stopped = Vec::with_capacity(self.shards.len());
         for shard in &self.shards {
             let (reply, receiver) = ReplyTo::thread();
@@ -232,7 +283,13 @@ impl CorePlan {
             true => cores.pop(),
             false => None,
         };
-        let place = |core: usize| if config.cores_pinned { Core::Pinned(core) } else { Core::Unpinned };
+        let place = |core: usize| {
+            if config.cores_pinned {
+                Core::Pinned(core)
+            } else {
+                Core::Unpinned
+            }
+        };
         Ok(Self {
             shards: cores.into_iter().map(place).collect(),
             controller: controller.filter(|_| config.cores_pinned),
@@ -241,17 +298,26 @@ impl CorePlan {
 }
 
 /// For each shard its sockets of all listeners, with what clients of each are told to connect to.
-fn bind_all(config: &BrokerConfig, shard_count: usize) -> Result<Vec<Vec<(BoundListener, HostPort)>>, StartError> {
+fn bind_all(
+    config: &BrokerConfig,
+    shard_count: usize,
+) -> Result<Vec<Vec<(BoundListener, HostPort)>>, StartError> {
     let mut by_shard: Vec<Vec<_>> = (0..shard_count).map(|_| Vec::new()).collect();
     for listener in &config.listeners {
-        let failed = |reason: String| StartError::Address { listener: listener.bind.clone(), reason };
+        let failed = |reason: String| StartError::Address {
+            listener: listener.bind.clone(),
+            reason,
+        };
         let host = match listener.bind.host.as_str() {
             "" => "0.0.0.0",
             host => host,
         };
-        let mut addresses =
-            (host, listener.bind.port).to_socket_addrs().map_err(|error| failed(error.to_string()))?;
-        let address = addresses.next().ok_or_else(|| failed("it resolves to no address".to_owned()))?;
+        let mut addresses = (host, listener.bind.port)
+            .to_socket_addrs()
+            .map_err(|error| failed(error.to_string()))?;
+        let address = addresses
+            .next()
+            .ok_or_else(|| failed("it resolves to no address".to_owned()))?;
         for (shard, bound) in by_shard.iter_mut().zip(net::bind(address, shard_count)?) {
             let mut advertised = listener.advertised.clone();
             if advertised.port == 0 {
@@ -265,7 +331,9 @@ fn bind_all(config: &BrokerConfig, shard_count: usize) -> Result<Vec<Vec<(BoundL
 
 /// Removes what is left of deleted topics.
 fn remove_deleted(data: &std::path::Path) {
-    let Ok(entries) = std::fs::read_dir(data) else { return };
+    let Ok(entries) = std::fs::read_dir(data) else {
+        return;
+    };
     for entry in entries.flatten() {
         let name = entry.file_name();
         if crate::storage::partition_dir::DeletedDirName::parse(&name.to_string_lossy()).is_some()
@@ -276,16 +344,18 @@ fn remove_deleted(data: &std::path::Path) {
     }
 }
 
-/// A quarter of the machine's memory, unless the settings say otherwise.
+/// A sixteenth of the machine's memory, unless the settings say otherwise.
 fn tail_cache_bytes(config: &BrokerConfig) -> usize {
-    let quarter = || {
+    let sixteenth = || {
         let info = rustix::system::sysinfo();
-        (info.totalram as u64).saturating_mul(u64::from(info.mem_unit.max(1))) / 4
+        (info.totalram as u64).saturating_mul(u64::from(info.mem_unit.max(1))) / 16
     };
-    usize::try_from(config.log_tail_cache_bytes.unwrap_or_else(quarter)).unwrap_or(usize::MAX)
+    usize::try_from(config.log_tail_cache_bytes.unwrap_or_else(sixteenth)).unwrap_or(usize::MAX)
 }
 
 fn open_files_max() -> usize {
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(1 << 20);
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile)
+        .current
+        .unwrap_or(1 << 20);
     (limit * OPEN_FILES_PERCENT_MAX / 100) as usize
 }

@@ -55,7 +55,7 @@ fn what_the_table_writes_the_codec_reads_and_writes_back_the_same() {
 }
 
 #[test]
-fn a_body_that_is_cut_or_has_bytes_behind_it_is_refused() {
+fn a_body_that_is_cut_is_refused_and_bytes_behind_it_are_let_through() {
     let (mut rng, seed) = seeded();
     for (shape, version) in request_bytes::served_requests() {
         let mut body = request_bytes::random_body(shape, version, &mut rng);
@@ -68,10 +68,9 @@ fn a_body_that_is_cut_or_has_bytes_behind_it_is_refused() {
             );
         }
         body.push(0);
-        let walked = walk(shape.key, version, &body);
-        let refused = Err(ShapeError::BytesBehind { behind_bytes: 1 });
         assert_eq!(
-            walked, refused,
+            walk(shape.key, version, &body),
+            Ok(()),
             "{:?} version {version}, seed {seed}",
             shape.key
         );

@@ -434,22 +434,19 @@ fn compressed_garbage_is_refused_where_it_is_inflated() {
 
 #[test]
 fn a_batch_that_inflates_beyond_the_cap_is_too_large() {
-    for codec in [Codec::Gzip, Codec::Lz4, Codec::Zstd] {
-        let value = vec![0; INFLATED_BATCH_BYTES_MAX];
-        let batch = BatchBuilder::new()
-            .record(TimestampMs(1000), Some(b"k"), Some(&value))
-            .codec(codec)
-            .build();
-        assert!(
-            validate(&batch, &RULES, NOW).is_ok(),
-            "{codec:?} is not inflated without need"
-        );
-        let refused = validate(&batch, &COMPACTED, NOW);
-        let expected = InvalidBatch::InflatesTooLarge {
-            inflated_bytes_max: INFLATED_BATCH_BYTES_MAX,
-        };
-        assert_eq!(refused, Err(expected), "{codec:?}");
-    }
+    let value = vec![0; INFLATED_BATCH_BYTES_MAX];
+    let batch = BatchBuilder::new()
+        .codec(Codec::Zstd)
+        .record(TimestampMs(1000), Some(b"k"), Some(&value))
+        .build();
+    assert!(
+        validate(&batch, &RULES, NOW).is_ok(),
+        "it is not inflated without need"
+    );
+    let too_large = InvalidBatch::InflatesTooLarge {
+        inflated_bytes_max: INFLATED_BATCH_BYTES_MAX,
+    };
+    assert_eq!(validate(&batch, &COMPACTED, NOW), Err(too_large));
 }
 
 fn store(batch: &mut [u8], header: &[u8; RECORDS]) {

@@ -6,6 +6,10 @@ use kafka_protocol::messages::api_versions_response::ApiVersionsResponse;
 use crate::api::context::ApiContext;
 use crate::protocol::api_versions;
 
-pub async fn handle(_context: ApiContext, _request: ApiVersionsRequest, _version: i16) -> ApiVersionsResponse {
+pub async fn handle(
+    _context: ApiContext,
+    _request: ApiVersionsRequest,
+    _version: i16,
+) -> ApiVersionsResponse {
     api_versions::response()
 }

@@ -14,25 +14,37 @@ use crate::shard::command::{Command, DeleteBefore};
 /// The offset that stands for the high watermark.
 const HIGH_WATERMARK: i64 = -1;
 
-pub fn dispatch(context: &ApiContext, id: RequestId, request: DeleteRecordsRequest) -> PendingReply {
+pub fn dispatch(
+    context: &ApiContext,
+    id: RequestId,
+    request: DeleteRecordsRequest,
+) -> PendingReply {
     let mut questions = Questions::default();
     let mut topics = Vec::with_capacity(request.topics.len());
     for topic in request.topics {
         let found = context.topic(&topic.name);
         for asked in &topic.partitions {
-            questions.add(context, found.as_deref(), PartitionIndex(asked.partition_index), |partition| {
-                Ok((partition, delete_before(asked.offset)))
-            });
+            questions.add(
+                context,
+                found.as_deref(),
+                PartitionIndex(asked.partition_index),
+                |partition| Ok((partition, delete_before(asked.offset))),
+            );
         }
         topics.push((topic.name, topic.partitions));
     }
-    let answers = questions.ask(|owner, items| context.shard.call(owner, |reply| Command::DeleteRecords(items, reply)));
+    let answers = questions.ask(|owner, items| {
+        context
+            .shard
+            .call(owner, |reply| Command::DeleteRecords(items, reply))
+    });
     Box::pin(async move {
         let mut answers = answers.collect().await;
         let mut codes = Vec::new();
         let topics = topics.into_iter().map(|(name, partitions)| {
             let partitions = partitions.iter().zip(&mut answers).map(|(asked, answer)| {
-                let result = DeleteRecordsPartitionResult::default().with_partition_index(asked.partition_index);
+                let result = DeleteRecordsPartitionResult::default()
+                    .with_partition_index(asked.partition_index);
                 match answer {
                     Ok(start) => result.with_low_watermark(start.0),
                     Err(error) => {
@@ -41,7 +53,9 @@ pub fn dispatch(context: &ApiContext, id: RequestId, request: DeleteRecordsReque
                     }
                 }
             });
-            DeleteRecordsTopicResult::default().with_name(name).with_partitions(partitions.collect())
+            DeleteRecordsTopicResult::default()
+                .with_name(name)
+                .with_partitions(partitions.collect())
         });
         let response = DeleteRecordsResponse::default().with_topics(topics.collect());
         Ok(Reply::of(&id, &response)?.with_error_codes(codes))

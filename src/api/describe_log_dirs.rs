@@ -16,16 +16,30 @@ use crate::api::reply::{PendingReply, Reply, RequestId};
 use crate::model::{PartitionIndex, TopicPartition};
 use crate::shard::command::Command;
 
-pub fn dispatch(context: &ApiContext, id: RequestId, request: DescribeLogDirsRequest) -> PendingReply {
-    let calls: Vec<_> = context.shard.router().shards().map(|shard| context.shard.call(shard, Command::LogSizes)).collect();
+pub fn dispatch(
+    context: &ApiContext,
+    id: RequestId,
+    request: DescribeLogDirsRequest,
+) -> PendingReply {
+    let calls: Vec<_> = context
+        .shard
+        .router()
+        .shards()
+        .map(|shard| context.shard.call(shard, Command::LogSizes))
+        .collect();
     let context = context.clone();
     Box::pin(async move {
         let mut sizes = BTreeMap::new();
         for call in calls {
-            sizes.extend(call.await.into_iter().map(|size| (size.partition, size.size_bytes)));
+            sizes.extend(
+                call.await
+                    .into_iter()
+                    .map(|size| (size.partition, size.size_bytes)),
+            );
         }
         let log_dir = context.shard.log_dir();
-        let path = std::path::absolute(log_dir.path()).unwrap_or_else(|_| log_dir.path().to_owned());
+        let path =
+            std::path::absolute(log_dir.path()).unwrap_or_else(|_| log_dir.path().to_owned());
         let path = StrBytes::from_string(path.display().to_string());
         let mut result = DescribeLogDirsResult::default()
             .with_log_dir(path)
@@ -59,7 +73,9 @@ fn topics(
     };
     let row = |name: &str, partitions: Vec<DescribeLogDirsPartition>| {
         let name = WireTopicName(StrBytes::from_string(name.to_owned()));
-        DescribeLogDirsTopic::default().with_name(name).with_partitions(partitions)
+        DescribeLogDirsTopic::default()
+            .with_name(name)
+            .with_partitions(partitions)
     };
     let image = context.image();
     match &request.topics {
@@ -74,8 +90,14 @@ fn topics(
             .iter()
             .filter_map(|asked| {
                 let topic = image.topic(&asked.topic)?;
-                let ids = asked.partitions.iter().map(|index| TopicPartition { topic: topic.id, partition: PartitionIndex(*index) });
-                Some(row(topic.name.as_str(), ids.filter_map(partition).collect()))
+                let ids = asked.partitions.iter().map(|index| TopicPartition {
+                    topic: topic.id,
+                    partition: PartitionIndex(*index),
+                });
+                Some(row(
+                    topic.name.as_str(),
+                    ids.filter_map(partition).collect(),
+                ))
             })
             .collect(),
     }

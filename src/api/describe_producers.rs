@@ -13,7 +13,11 @@ use crate::model::PartitionIndex;
 use crate::shard::command::Command;
 use crate::storage::producer_state::ActiveProducer;
 
-pub fn dispatch(context: &ApiContext, id: RequestId, request: DescribeProducersRequest) -> PendingReply {
+pub fn dispatch(
+    context: &ApiContext,
+    id: RequestId,
+    request: DescribeProducersRequest,
+) -> PendingReply {
     let mut questions = Questions::default();
     let mut topics = Vec::with_capacity(request.topics.len());
     for topic in request.topics {
@@ -23,7 +27,11 @@ pub fn dispatch(context: &ApiContext, id: RequestId, request: DescribeProducersR
         }
         topics.push((topic.name, topic.partition_indexes));
     }
-    let answers = questions.ask(|owner, items| context.shard.call(owner, |reply| Command::Producers(items, reply)));
+    let answers = questions.ask(|owner, items| {
+        context
+            .shard
+            .call(owner, |reply| Command::Producers(items, reply))
+    });
     Box::pin(async move {
         let mut answers = answers.collect().await;
         let mut codes = Vec::new();
@@ -31,15 +39,20 @@ pub fn dispatch(context: &ApiContext, id: RequestId, request: DescribeProducersR
             let partitions = partitions.iter().zip(&mut answers).map(|(index, answer)| {
                 let response = PartitionResponse::default().with_partition_index(*index);
                 match answer {
-                    Ok(producers) => response.with_active_producers(producers.iter().map(producer_state).collect()),
+                    Ok(producers) => response
+                        .with_active_producers(producers.iter().map(producer_state).collect()),
                     Err(error) => {
                         codes.push(error.code());
                         let message = Some(StrBytes::from_string(error.to_string()));
-                        response.with_error_code(error.code()).with_error_message(message)
+                        response
+                            .with_error_code(error.code())
+                            .with_error_message(message)
                     }
                 }
             });
-            TopicResponse::default().with_name(name).with_partitions(partitions.collect())
+            TopicResponse::default()
+                .with_name(name)
+                .with_partitions(partitions.collect())
         });
         let response = DescribeProducersResponse::default().with_topics(topics.collect());
         Ok(Reply::of(&id, &response)?.with_error_codes(codes))

@@ -7,10 +7,10 @@ use kafka_protocol::protocol::{Decodable, Encodable};
 use crate::api::context::ApiContext;
 use crate::api::reply::{PendingReply, Reply, RequestId};
 use crate::api::{
-    alter_configs, api_versions, create_partitions, create_topics, delete_records, delete_topics, describe_cluster,
-    describe_configs, describe_log_dirs, describe_producers, describe_topic_partitions, fetch,
-    incremental_alter_configs, init_producer_id, list_config_resources, list_offsets, metadata,
-    offset_for_leader_epoch, produce,
+    alter_configs, api_versions, create_partitions, create_topics, delete_records, delete_topics,
+    describe_cluster, describe_configs, describe_log_dirs, describe_producers,
+    describe_topic_partitions, fetch, incremental_alter_configs, init_producer_id,
+    list_config_resources, list_offsets, metadata, offset_for_leader_epoch, produce,
 };
 use crate::protocol::request::Request;
 
@@ -33,16 +33,30 @@ pub struct DecodeError {
 /// Decodes the body and hands it to its API.
 pub fn dispatch(context: &ApiContext, request: Request) -> Result<Dispatch, DecodeError> {
     let id = RequestId::from(&request);
-    let body = Body { id, bytes: request.body };
-    let shared = |reply| Ok(Dispatch { reply, is_exclusive: false });
+    let body = Body {
+        id,
+        bytes: request.body,
+    };
+    let shared = |reply| {
+        Ok(Dispatch {
+            reply,
+            is_exclusive: false,
+        })
+    };
     match id.key {
         ApiKey::Produce => shared(produce::dispatch(context, id, body.decode()?)),
         ApiKey::Fetch => shared(fetch::dispatch(context, id, body.decode()?)),
         ApiKey::ListOffsets => shared(list_offsets::dispatch(context, id, body.decode()?)),
-        ApiKey::OffsetForLeaderEpoch => shared(offset_for_leader_epoch::dispatch(context, id, body.decode()?)),
+        ApiKey::OffsetForLeaderEpoch => shared(offset_for_leader_epoch::dispatch(
+            context,
+            id,
+            body.decode()?,
+        )),
         ApiKey::DeleteRecords => shared(delete_records::dispatch(context, id, body.decode()?)),
         ApiKey::DescribeLogDirs => shared(describe_log_dirs::dispatch(context, id, body.decode()?)),
-        ApiKey::DescribeProducers => shared(describe_producers::dispatch(context, id, body.decode()?)),
+        ApiKey::DescribeProducers => {
+            shared(describe_producers::dispatch(context, id, body.decode()?))
+        }
         ApiKey::ApiVersions => body.answer(context, api_versions::handle),
         ApiKey::Metadata => body.answer(context, metadata::handle),
         ApiKey::InitProducerId => body.answer(context, init_producer_id::handle),
@@ -62,8 +76,15 @@ pub fn dispatch(context: &ApiContext, request: Request) -> Result<Dispatch, Deco
 /// What answers an ApiVersions request of a version that is not served.
 pub fn unsupported_api_versions(correlation_id: i32) -> (RequestId, PendingReply) {
     let reply = crate::protocol::api_versions::unsupported(correlation_id);
-    let reply = reply.map(|bytes| Reply { pieces: vec![bytes], ..Reply::default() });
-    let id = RequestId { key: ApiKey::ApiVersions, version: 0, correlation_id };
+    let reply = reply.map(|bytes| Reply {
+        pieces: vec![bytes],
+        ..Reply::default()
+    });
+    let id = RequestId {
+        key: ApiKey::ApiVersions,
+        version: 0,
+        correlation_id,
+    };
     (id, Box::pin(std::future::ready(reply)))
 }
 
@@ -75,11 +96,19 @@ struct Body {
 impl Body {
     fn decode<T: Decodable>(mut self) -> Result<T, DecodeError> {
         let RequestId { key, version, .. } = self.id;
-        T::decode(&mut self.bytes, version).map_err(|error| DecodeError { key, version, reason: format!("{error:#}") })
+        T::decode(&mut self.bytes, version).map_err(|error| DecodeError {
+            key,
+            version,
+            reason: format!("{error:#}"),
+        })
     }
 
     /// For an API that is answered as a whole, by a future that starts when the requests before it are answered.
-    fn answer<Q, R, F>(self, context: &ApiContext, handle: impl FnOnce(ApiContext, Q, i16) -> F) -> Result<Dispatch, DecodeError>
+    fn answer<Q, R, F>(
+        self,
+        context: &ApiContext,
+        handle: impl FnOnce(ApiContext, Q, i16) -> F,
+    ) -> Result<Dispatch, DecodeError>
     where
         Q: Decodable,
         R: Encodable,
@@ -87,6 +116,9 @@ impl Body {
     {
         let id = self.id;
         let response = handle(context.clone(), self.decode()?, id.version);
-        Ok(Dispatch { reply: Box::pin(async move { Reply::of(&id, &response.await) }), is_exclusive: true })
+        Ok(Dispatch {
+            reply: Box::pin(async move { Reply::of(&id, &response.await) }),
+            is_exclusive: true,
+        })
     }
 }

@@ -122,6 +122,7 @@ pub fn of_partition(error: &PartitionError) -> ResponseError {
         PartitionError::OffsetOutOfRange { .. } => ResponseError::OffsetOutOfRange,
         PartitionError::InvalidBatch(invalid) => of_batch(invalid),
         PartitionError::Producer(refusal) => of_producer(refusal),
+        PartitionError::NotEnoughReplicas { .. } => ResponseError::NotEnoughReplicas,
         PartitionError::DiskFull(_)
         | PartitionError::LogDirOffline(_)
         | PartitionError::Read(_)
@@ -134,9 +135,9 @@ pub fn of_partition(error: &PartitionError) -> ResponseError {
 /// The record of the batch that a refusal is about, if it is about one.
 pub fn record_index(error: &PartitionError) -> Option<i32> {
     match error {
-        PartitionError::InvalidBatch(InvalidBatch::Record { index, .. } | InvalidBatch::NullKey { index }) => {
-            Some(*index)
-        }
+        PartitionError::InvalidBatch(
+            InvalidBatch::Record { index, .. } | InvalidBatch::NullKey { index },
+        ) => Some(*index),
         PartitionError::InvalidBatch(InvalidBatch::Timestamp { index, .. }) => *index,
         _ => None,
     }
@@ -149,10 +150,14 @@ fn of_batch(invalid: &InvalidBatch) -> ResponseError {
         | InvalidBatch::Length { .. }
         | InvalidBatch::Crc { .. }
         | InvalidBatch::Inflate(_) => ResponseError::CorruptMessage,
-        InvalidBatch::TooLarge { .. } | InvalidBatch::InflatesTooLarge { .. } => ResponseError::MessageTooLarge,
+        InvalidBatch::TooLarge { .. } | InvalidBatch::InflatesTooLarge { .. } => {
+            ResponseError::MessageTooLarge
+        }
         InvalidBatch::Codec(_) => ResponseError::UnsupportedCompressionType,
         InvalidBatch::Transactional => ResponseError::InvalidTxnState,
-        InvalidBatch::Timestamp { .. } | InvalidBatch::LogAppendTimeFromClient => ResponseError::InvalidTimestamp,
+        InvalidBatch::Timestamp { .. } | InvalidBatch::LogAppendTimeFromClient => {
+            ResponseError::InvalidTimestamp
+        }
         InvalidBatch::Empty
         | InvalidBatch::OldMagic { .. }
         | InvalidBatch::BytesBehindBatch { .. }

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_lite::future;
+use kafka_protocol::ResponseError;
 use kafka_protocol::messages::fetch_request::{FetchPartition, FetchRequest};
 use kafka_protocol::protocol::StrBytes;
-use kafka_protocol::ResponseError;
 
 use crate::api::admin_context::AdminContext;
 use crate::api::context::ApiContext;
@@ -19,8 +19,11 @@ use crate::api::error_code;
 use crate::api::owners::ByOwner;
 use crate::api::reply::{PendingReply, Reply, RequestId};
 use crate::io::executor;
+use crate::metrics::{Gauge, Stage};
 use crate::model::{LeaderEpoch, Offset, PartitionIndex, TopicId, TopicPartition};
-use crate::protocol::fetch_response::{self, FetchResponse, FetchedPartition, FetchedTopic, Segment};
+use crate::protocol::fetch_response::{
+    self, FetchResponse, FetchedPartition, FetchedTopic, Segment,
+};
 use crate::protocol::response;
 use crate::shard::command::{Command, ReadItem, ReadReply, ReadRequest};
 
@@ -80,22 +83,38 @@ impl Fetch {
         let topics = request.topics.into_iter().map(|topic| {
             let by_id = id.version >= TOPIC_IDS_FROM;
             let found = match by_id {
-                true => context.topic_by_id(TopicId(topic.topic_id)).ok_or(ResponseError::UnknownTopicId),
-                false => context.topic(&topic.topic).ok_or(ResponseError::UnknownTopicOrPartition),
+                true => context
+                    .topic_by_id(TopicId(topic.topic_id))
+                    .ok_or(ResponseError::UnknownTopicId),
+                false => context
+                    .topic(&topic.topic)
+                    .ok_or(ResponseError::UnknownTopicOrPartition),
             };
             let slots = topic.partitions.iter().map(|partition| {
                 let index = PartitionIndex(partition.partition);
                 let refused = match &found {
                     Err(error) => Some(*error),
-                    Ok(topic) if topic.partition(index).is_none() => Some(ResponseError::UnknownTopicOrPartition),
+                    Ok(topic) if topic.partition(index).is_none() => {
+                        Some(ResponseError::UnknownTopicOrPartition)
+                    }
                     Ok(topic) => {
-                        asked.push(read_item(TopicPartition { topic: topic.id, partition: index }, partition));
+                        asked.push(read_item(
+                            TopicPartition {
+                                topic: topic.id,
+                                partition: index,
+                            },
+                            partition,
+                        ));
                         None
                     }
                 };
                 Slot { index, refused }
             });
-            TopicSlots { slots: slots.collect(), name: topic.topic.0, id: TopicId(topic.topic_id) }
+            TopicSlots {
+                slots: slots.collect(),
+                name: topic.topic.0,
+                id: TopicId(topic.topic_id),
+            }
         });
         let topics = topics.collect();
         let limit = context.config().fetch_max_bytes;
@@ -118,8 +137,18 @@ impl Fetch {
             by_owner.push(shard.router(), item.partition, index, *item);
         }
         let max_bytes = self.max_bytes / by_owner.len().max(1);
+        let sent_at = shard.clock().monotonic();
         let asked = by_owner.ask(|owner, items| {
-            shard.call(owner, |reply| Command::Read(ReadRequest { items, max_bytes }, reply))
+            shard.call(owner, |reply| {
+                Command::Read(
+                    ReadRequest {
+                        items,
+                        max_bytes,
+                        sent_at,
+                    },
+                    reply,
+                )
+            })
         });
         let mut answers: Vec<Option<ReadReply>> = self.asked.iter().map(|_| None).collect();
         Box::pin(async move {
@@ -137,7 +166,13 @@ impl Fetch {
             if left.is_zero() {
                 break;
             }
+            let metrics = self.context.shard.metrics();
+            metrics.raise_gauge(Gauge::FetchesWaiting, 1);
+            let waiting_since = clock.monotonic();
             self.wait_for_more(&answers, left).await;
+            metrics.lower_gauge(Gauge::FetchesWaiting, 1);
+            let waited_ns = clock.monotonic().since(waiting_since).as_nanos() as u64;
+            metrics.record_stage(self.id.key as i16, Stage::Wait, waited_ns);
             answers = self.ask().await;
         }
         self.respond(answers)
@@ -145,9 +180,18 @@ impl Fetch {
 
     /// Enough to answer: `min_bytes`, or anything that the client should learn at once.
     fn is_enough(&self, answers: &[Option<ReadReply>]) -> bool {
-        let refused = self.topics.iter().flat_map(|topic| &topic.slots).any(|slot| slot.refused.is_some());
+        let refused = self
+            .topics
+            .iter()
+            .flat_map(|topic| &topic.slots)
+            .any(|slot| slot.refused.is_some());
         let failed = answers.iter().flatten().any(Result::is_err);
-        let bytes: usize = answers.iter().flatten().flatten().map(|done| done.records_bytes).sum();
+        let bytes: usize = answers
+            .iter()
+            .flatten()
+            .flatten()
+            .map(|done| done.records_bytes)
+            .sum();
         refused || failed || bytes >= self.min_bytes || self.asked.is_empty()
     }
 
@@ -158,9 +202,15 @@ impl Fetch {
         let mut owners: HashMap<_, Vec<_>> = HashMap::new();
         for (item, answer) in self.asked.iter().zip(answers) {
             // What lies beyond the high watermark that was answered is news.
-            let from = answer.as_ref().and_then(|it| it.as_ref().ok()).map_or(item.offset, |done| done.high_watermark);
+            let from = answer
+                .as_ref()
+                .and_then(|it| it.as_ref().ok())
+                .map_or(item.offset, |done| done.high_watermark);
             let owner = shard.router().owner_of(item.partition);
-            owners.entry(owner).or_default().push((item.partition, from.max(item.offset)));
+            owners
+                .entry(owner)
+                .or_default()
+                .push((item.partition, from.max(item.offset)));
         }
         let calls: Vec<_> = owners
             .into_iter()
@@ -181,12 +231,22 @@ impl Fetch {
             let partitions = topic.slots.into_iter().map(|slot| {
                 let partition = match slot.refused {
                     Some(error) => FetchedPartition::error(slot.index, error.code()),
-                    None => fetched(slot.index, answers.next().flatten().expect("every asked partition was answered")),
+                    None => fetched(
+                        slot.index,
+                        answers
+                            .next()
+                            .flatten()
+                            .expect("every asked partition was answered"),
+                    ),
                 };
                 codes.push(partition.error_code);
                 partition
             });
-            FetchedTopic { partitions: partitions.collect(), name: topic.name, id: topic.id }
+            FetchedTopic {
+                partitions: partitions.collect(),
+                name: topic.name,
+                id: topic.id,
+            }
         });
         let response = FetchResponse {
             throttle_time_ms: 0,
@@ -238,20 +298,34 @@ fn refuse(id: RequestId, error: ResponseError) -> Result<Reply, response::Respon
 }
 
 fn encode(id: RequestId, response: FetchResponse<Bytes>) -> Result<Reply, response::ResponseError> {
-    let segments = fetch_response::encode(response, id.version, id.correlation_id).map_err(|error| {
-        response::ResponseError { key: id.key, version: id.version, reason: error.to_string() }
-    })?;
+    let segments =
+        fetch_response::encode(response, id.version, id.correlation_id).map_err(|error| {
+            response::ResponseError {
+                key: id.key,
+                version: id.version,
+                reason: error.to_string(),
+            }
+        })?;
     let pieces = segments.into_iter().map(|segment| match segment {
         Segment::Head(bytes) | Segment::Records(bytes) => bytes,
     });
-    Ok(Reply { pieces: pieces.collect(), ..Reply::default() })
+    Ok(Reply {
+        pieces: pieces.collect(),
+        ..Reply::default()
+    })
 }
 
 /// Completes with the first of the futures; the others are dropped.
 async fn first_of<F: Future<Output = ()> + Unpin>(mut futures: Vec<F>) {
     std::future::poll_fn(move |context| {
-        let ready = futures.iter_mut().any(|it| Pin::new(it).poll(context).is_ready());
-        if ready { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+        let ready = futures
+            .iter_mut()
+            .any(|it| Pin::new(it).poll(context).is_ready());
+        if ready {
+            std::task::Poll::Ready(())
+        } else {
+            std::task::Poll::Pending
+        }
     })
     .await;
 }

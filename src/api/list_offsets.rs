@@ -29,14 +29,27 @@ pub fn dispatch(context: &ApiContext, id: RequestId, request: ListOffsetsRequest
     for topic in request.topics {
         let found = context.topic(&topic.name);
         for asked in &topic.partitions {
-            questions.add(context, found.as_deref(), PartitionIndex(asked.partition_index), |partition| {
-                let at = offset_at(asked.timestamp, id.version)?;
-                Ok(ListOffsetsItem { partition, current_epoch: LeaderEpoch(asked.current_leader_epoch), at })
-            });
+            questions.add(
+                context,
+                found.as_deref(),
+                PartitionIndex(asked.partition_index),
+                |partition| {
+                    let at = offset_at(asked.timestamp, id.version)?;
+                    Ok(ListOffsetsItem {
+                        partition,
+                        current_epoch: LeaderEpoch(asked.current_leader_epoch),
+                        at,
+                    })
+                },
+            );
         }
         topics.push((topic.name, topic.partitions));
     }
-    let answers = questions.ask(|owner, items| context.shard.call(owner, |reply| Command::ListOffsets(items, reply)));
+    let answers = questions.ask(|owner, items| {
+        context
+            .shard
+            .call(owner, |reply| Command::ListOffsets(items, reply))
+    });
     Box::pin(async move {
         let mut answers = answers.collect().await;
         let mut codes = Vec::new();
@@ -50,7 +63,11 @@ pub fn dispatch(context: &ApiContext, id: RequestId, request: ListOffsetsRequest
                     Ok(Some(found)) => response
                         .with_timestamp(found.timestamp.0)
                         .with_offset(found.offset.0)
-                        .with_leader_epoch(if id.version >= LEADER_EPOCH_FROM { found.leader_epoch.0 } else { -1 }),
+                        .with_leader_epoch(if id.version >= LEADER_EPOCH_FROM {
+                            found.leader_epoch.0
+                        } else {
+                            -1
+                        }),
                     Ok(None) => response,
                     Err(error) => {
                         codes.push(error.code());
@@ -58,7 +75,9 @@ pub fn dispatch(context: &ApiContext, id: RequestId, request: ListOffsetsRequest
                     }
                 }
             });
-            ListOffsetsTopicResponse::default().with_name(name).with_partitions(partitions.collect())
+            ListOffsetsTopicResponse::default()
+                .with_name(name)
+                .with_partitions(partitions.collect())
         });
         let response = ListOffsetsResponse::default().with_topics(topics.collect());
         Ok(Reply::of(&id, &response)?.with_error_codes(codes))

@@ -46,8 +46,13 @@ impl<T> ByOwner<T> {
 
     /// Asks every owner now; the answers are collected by the result.
     pub fn ask<R>(self, mut ask: impl FnMut(ShardId, Vec<T>) -> Call<Vec<R>>) -> Asked<R> {
-        let calls = self.groups.into_iter().map(|(owner, indexes, items)| (indexes, ask(owner, items)));
-        Asked { calls: calls.collect() }
+        let calls = self
+            .groups
+            .into_iter()
+            .map(|(owner, indexes, items)| (indexes, ask(owner, items)));
+        Asked {
+            calls: calls.collect(),
+        }
     }
 }
 
@@ -78,7 +83,11 @@ pub struct Questions<T> {
 
 impl<T> Default for Questions<T> {
     fn default() -> Self {
-        Self { by_owner: ByOwner::default(), asked_count: 0, refusals: Vec::new() }
+        Self {
+            by_owner: ByOwner::default(),
+            asked_count: 0,
+            refusals: Vec::new(),
+        }
     }
 }
 
@@ -92,13 +101,19 @@ impl<T> Questions<T> {
         question: impl FnOnce(TopicPartition) -> Result<T, ResponseError>,
     ) {
         let known = topic.filter(|topic| topic.partition(index).is_some());
-        let question = known.ok_or(ResponseError::UnknownTopicOrPartition).and_then(|topic| {
-            let partition = TopicPartition { topic: topic.id, partition: index };
-            Ok((partition, question(partition)?))
-        });
+        let question = known
+            .ok_or(ResponseError::UnknownTopicOrPartition)
+            .and_then(|topic| {
+                let partition = TopicPartition {
+                    topic: topic.id,
+                    partition: index,
+                };
+                Ok((partition, question(partition)?))
+            });
         self.refusals.push(match question {
             Ok((partition, item)) => {
-                self.by_owner.push(context.shard.router(), partition, self.asked_count, item);
+                self.by_owner
+                    .push(context.shard.router(), partition, self.asked_count, item);
                 self.asked_count += 1;
                 None
             }
@@ -107,8 +122,15 @@ impl<T> Questions<T> {
     }
 
     /// Asks every owner now.
-    pub fn ask<R>(self, ask: impl FnMut(ShardId, Vec<T>) -> Call<Vec<Result<R, PartitionError>>>) -> Answers<R> {
-        Answers { asked: self.by_owner.ask(ask), asked_count: self.asked_count, refusals: self.refusals }
+    pub fn ask<R>(
+        self,
+        ask: impl FnMut(ShardId, Vec<T>) -> Call<Vec<Result<R, PartitionError>>>,
+    ) -> Answers<R> {
+        Answers {
+            asked: self.by_owner.ask(ask),
+            asked_count: self.asked_count,
+            refusals: self.refusals,
+        }
     }
 }
 
@@ -127,7 +149,10 @@ impl<R> Answers<R> {
         self.refusals.into_iter().map(move |refusal| match refusal {
             Some(error) => Err(error),
             None => {
-                let answer = answers.next().flatten().expect("every asked partition was answered");
+                let answer = answers
+                    .next()
+                    .flatten()
+                    .expect("every asked partition was answered");
                 answer.map_err(|error| error_code::of_partition(&error))
             }
         })

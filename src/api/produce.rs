@@ -1,26 +1,29 @@
 //! Produce (key 0), versions 3 to 13. KIP-98, KIP-516 (topic ids from 13 on), KIP-467 (record errors from 8 on).
 
 use bytes::Bytes;
+use kafka_protocol::ResponseError;
+use kafka_protocol::messages::TopicName as WireTopicName;
 use kafka_protocol::messages::produce_request::ProduceRequest;
 use kafka_protocol::messages::produce_response::{
     BatchIndexAndErrorMessage, PartitionProduceResponse, ProduceResponse, TopicProduceResponse,
 };
-use kafka_protocol::messages::TopicName as WireTopicName;
 use kafka_protocol::protocol::StrBytes;
-use kafka_protocol::ResponseError;
 
 use crate::api::context::ApiContext;
 use crate::api::error_code;
 use crate::api::owners::ByOwner;
 use crate::api::reply::{PendingReply, Reply, RequestId};
 use crate::model::{PartitionIndex, TopicId, TopicPartition};
-use crate::shard::command::{AppendDone, AppendItem, AppendReply, Command};
+use crate::shard::command::{AppendDone, AppendItem, AppendReply, AppendRequest, Command};
 
 /// From this version on topics are named by id.
 const TOPIC_IDS_FROM: i16 = 13;
 
 /// From this version on a refusal carries a message and the records it is about.
 const RECORD_ERRORS_FROM: i16 = 8;
+
+/// `acks`: answered once every in-sync replica has the batch.
+const ACKS_ALL: i16 = -1;
 
 /// One partition of the request: where its answer goes, and what is known of it already.
 struct Slot {
@@ -45,11 +48,20 @@ pub fn dispatch(context: &ApiContext, id: RequestId, request: ProduceRequest) ->
     let mut by_owner = ByOwner::default();
     let mut asked_count = 0;
     let refusal = check_request(&request);
+    let needs_all = request.acks == ACKS_ALL;
     for topic in request.topic_data {
-        let mut slots = TopicSlots { name: topic.name, id: topic.topic_id, slots: Vec::new() };
+        let mut slots = TopicSlots {
+            name: topic.name,
+            id: topic.topic_id,
+            slots: Vec::new(),
+        };
         let found = match id.version >= TOPIC_IDS_FROM {
-            true => context.topic_by_id(TopicId(slots.id)).ok_or(ResponseError::UnknownTopicId),
-            false => context.topic(&slots.name).ok_or(ResponseError::UnknownTopicOrPartition),
+            true => context
+                .topic_by_id(TopicId(slots.id))
+                .ok_or(ResponseError::UnknownTopicId),
+            false => context
+                .topic(&slots.name)
+                .ok_or(ResponseError::UnknownTopicOrPartition),
         };
         for data in topic.partition_data {
             let index = PartitionIndex(data.index);
@@ -59,19 +71,38 @@ pub fn dispatch(context: &ApiContext, id: RequestId, request: ProduceRequest) ->
                     Some(Refusal::of(ResponseError::UnknownTopicOrPartition))
                 }
                 (None, Ok(topic)) => {
-                    let partition = TopicPartition { topic: topic.id, partition: index };
+                    let partition = TopicPartition {
+                        topic: topic.id,
+                        partition: index,
+                    };
                     let records = data.records.unwrap_or_else(Bytes::new);
-                    by_owner.push(context.shard.router(), partition, asked_count, AppendItem { partition, records });
+                    by_owner.push(
+                        context.shard.router(),
+                        partition,
+                        asked_count,
+                        AppendItem {
+                            partition,
+                            records,
+                            needs_all,
+                        },
+                    );
                     asked_count += 1;
                     None
                 }
             };
-            slots.slots.push(Slot { index: data.index, answer: refused.map(Err) });
+            slots.slots.push(Slot {
+                index: data.index,
+                answer: refused.map(Err),
+            });
         }
         topics.push(slots);
     }
-    let asked =
-        by_owner.ask(|owner, items| context.shard.call(owner, |reply| Command::Append(items, reply)));
+    let sent_at = context.shard.clock().monotonic();
+    let asked = by_owner.ask(|owner, items| {
+        context.shard.call(owner, |reply| {
+            Command::Append(AppendRequest { items, sent_at }, reply)
+        })
+    });
     let acks = request.acks;
     Box::pin(async move {
         let mut answers: Vec<Option<AppendReply>> = (0..asked_count).map(|_| None).collect();
@@ -87,7 +118,7 @@ fn check_request(request: &ProduceRequest) -> Option<ResponseError> {
         return Some(ResponseError::TransactionalIdAuthorizationFailed);
     }
     match request.acks {
-        -1..=1 => None,
+        ACKS_ALL..=1 => None,
         _ => Some(ResponseError::InvalidRequiredAcks),
     }
 }
@@ -97,7 +128,10 @@ fn fill(topics: &mut [TopicSlots], answers: Vec<Option<AppendReply>>, version: i
     let mut answers = answers.into_iter();
     for slot in topics.iter_mut().flat_map(|topic| &mut topic.slots) {
         if slot.answer.is_none() {
-            let answer = answers.next().flatten().expect("every asked partition was answered");
+            let answer = answers
+                .next()
+                .flatten()
+                .expect("every asked partition was answered");
             slot.answer = Some(answer.map_err(|error| Refusal {
                 error: error_code::of_append(&error, version),
                 record_index: error_code::record_index(&error),
@@ -107,7 +141,11 @@ fn fill(topics: &mut [TopicSlots], answers: Vec<Option<AppendReply>>, version: i
     }
 }
 
-fn respond(id: RequestId, acks: i16, topics: Vec<TopicSlots>) -> Result<Reply, crate::protocol::response::ResponseError> {
+fn respond(
+    id: RequestId,
+    acks: i16,
+    topics: Vec<TopicSlots>,
+) -> Result<Reply, crate::protocol::response::ResponseError> {
     let mut codes = Vec::new();
     let mut response = ProduceResponse::default();
     for topic in topics {
@@ -125,12 +163,20 @@ fn respond(id: RequestId, acks: i16, topics: Vec<TopicSlots>) -> Result<Reply, c
         );
     }
     if acks == 0 {
-        return Ok(Reply { closes: !codes.is_empty(), error_codes: codes, ..Reply::default() });
+        return Ok(Reply {
+            closes: !codes.is_empty(),
+            error_codes: codes,
+            ..Reply::default()
+        });
     }
     Ok(Reply::of(&id, &response)?.with_error_codes(codes))
 }
 
-fn partition_response(index: i32, answer: Result<AppendDone, Refusal>, version: i16) -> PartitionProduceResponse {
+fn partition_response(
+    index: i32,
+    answer: Result<AppendDone, Refusal>,
+    version: i16,
+) -> PartitionProduceResponse {
     let response = PartitionProduceResponse::default().with_index(index);
     match answer {
         Ok(done) => response
@@ -152,13 +198,19 @@ fn partition_response(index: i32, answer: Result<AppendDone, Refusal>, version: 
                     .with_batch_index(batch_index)
                     .with_batch_index_error_message(Some(message.clone()))
             });
-            response.with_record_errors(record_errors.into_iter().collect()).with_error_message(Some(message))
+            response
+                .with_record_errors(record_errors.into_iter().collect())
+                .with_error_message(Some(message))
         }
     }
 }
 
 impl Refusal {
     fn of(error: ResponseError) -> Self {
-        Self { error, message: error.to_string(), record_index: None }
+        Self {
+            error,
+            message: error.to_string(),
+            record_index: None,
+        }
     }
 }

@@ -26,11 +26,15 @@ pub type PendingReply = Pin<Box<dyn Future<Output = Result<Reply, ResponseError>
 impl Reply {
     pub fn of(request: &RequestId, body: &impl Encodable) -> Result<Self, ResponseError> {
         let bytes = response::encode(request.key, request.version, request.correlation_id, body)?;
-        Ok(Self { pieces: vec![bytes], ..Self::default() })
+        Ok(Self {
+            pieces: vec![bytes],
+            ..Self::default()
+        })
     }
 
     pub fn with_error_codes(mut self, codes: impl IntoIterator<Item = i16>) -> Self {
-        self.error_codes.extend(codes.into_iter().filter(|code| *code != 0));
+        self.error_codes
+            .extend(codes.into_iter().filter(|code| *code != 0));
         self
     }
 
@@ -53,6 +57,10 @@ pub struct RequestId {
 
 impl From<&Request> for RequestId {
     fn from(request: &Request) -> Self {
-        Self { key: request.key, version: request.version, correlation_id: request.correlation_id }
+        Self {
+            key: request.key,
+            version: request.version,
+            correlation_id: request.correlation_id,
+        }
     }
 }

@@ -19,20 +19,22 @@ pub fn start(
     shards: Vec<ForeignSender<Message>>,
     core: Option<usize>,
 ) -> std::io::Result<()> {
-    let thread = thread::Builder::new().name("controller".to_owned()).spawn(move || {
-        if let Some(id) = core
-            && !core_affinity::set_for_current(core_affinity::CoreId { id })
-        {
-            tracing::warn!(core = id, "the controller could not be pinned to its core");
-        }
-        for command in commands {
-            let Execution { update, reply } = controller.execute(command);
-            if let Some(update) = update {
-                tell_shards(&shards, &update);
+    let thread = thread::Builder::new()
+        .name("controller".to_owned())
+        .spawn(move || {
+            if let Some(id) = core
+                && !core_affinity::set_for_current(core_affinity::CoreId { id })
+            {
+                tracing::warn!(core = id, "the controller could not be pinned to its core");
             }
-            reply();
-        }
-    });
+            for command in commands {
+                let Execution { update, reply } = controller.execute(command);
+                if let Some(update) = update {
+                    tell_shards(&shards, &update);
+                }
+                reply();
+            }
+        });
     thread.map(drop)
 }
 
@@ -42,7 +44,8 @@ fn tell_shards(shards: &[ForeignSender<Message>], update: &MetadataUpdate) {
     let mut followed = Vec::with_capacity(shards.len());
     for shard in shards {
         let (reply, receiver) = ReplyTo::thread();
-        let command = Command::ApplyMetadata(Arc::clone(&update.image), Arc::clone(&update.delta), reply);
+        let command =
+            Command::ApplyMetadata(Arc::clone(&update.image), Arc::clone(&update.delta), reply);
         shard.send_blocking(Message::Command(command));
         followed.push(receiver);
     }
@@ -50,7 +53,9 @@ fn tell_shards(shards: &[ForeignSender<Message>], update: &MetadataUpdate) {
         match receiver.recv_timeout(Duration::from_millis(FOLLOW_METADATA_MS)) {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::error!(error, "a shard did not follow the metadata"),
-            Err(_) => tracing::error!("a shard takes longer than {FOLLOW_METADATA_MS} ms to follow the metadata"),
+            Err(_) => tracing::error!(
+                "a shard takes longer than {FOLLOW_METADATA_MS} ms to follow the metadata"
+            ),
         }
     }
 }

@@ -11,14 +11,16 @@ use crate::api::controller_client::{ControllerClient, ControllerGone};
 use crate::config::{BrokerConfig, HostPort};
 use crate::controller::ControllerCommand;
 use crate::io::clock::Clock;
-use crate::io::executor;
+use crate::io::disk::{LogFile, OpenMode};
 use crate::io::mesh::{ForeignReceiver, MeshSeat};
 use crate::io::net::BoundListener;
+use crate::io::{blocking, executor};
 use crate::metadata::MetadataImage;
-use crate::metrics::MetricsRegistry;
+use crate::metrics::{Gauge, MetricsRegistry};
 use crate::model::ShardId;
 use crate::model::limits::DRAIN_MS;
 use crate::server::accept::Server;
+use crate::shard::cache_budget::CacheBudget;
 use crate::shard::command::Message;
 use crate::shard::log_dir::LogDir;
 use crate::shard::metadata::RecoveredPartition;
@@ -39,7 +41,7 @@ pub struct ShardSeat {
     pub clock: Clock,
     pub metrics: MetricsRegistry,
     pub log_dir: LogDir,
-    pub tail_cache_bytes: usize,
+    pub cache_budget: CacheBudget,
     pub open_files_max: usize,
     /// Told when the shard has stopped and its clients have their answers.
     pub ended: Sender<ShardId>,
@@ -54,13 +56,15 @@ pub async fn run(seat: ShardSeat) {
         metrics: seat.metrics.shard(seat.shard),
         log_dir: seat.log_dir,
         config: seat.config,
-        tail_cache_bytes: seat.tail_cache_bytes,
+        cache_budget: seat.cache_budget,
         open_files_max: seat.open_files_max,
     };
     let shard = Shard::new(parts, seat.image);
     for partition in seat.partitions {
         shard.host_recovered(partition);
     }
+    let is_direct = is_direct(shard.log_dir(), seat.shard).await;
+    shard.metrics().set_gauge(Gauge::DirectIo, is_direct.into());
     shard.start();
     for mut inbox in mesh.inboxes {
         let shard = shard.clone();
@@ -77,7 +81,8 @@ pub async fn run(seat: ShardSeat) {
     while !matches!(from_outside.recv().await, Some(Message::Start) | None) {}
     let server = Server::new(shard.clone());
     let commands = seat.commands;
-    let controller = ControllerClient::new(move |command| commands.send(command).map_err(|_| ControllerGone));
+    let controller =
+        ControllerClient::new(move |command| commands.send(command).map_err(|_| ControllerGone));
     for (listener, advertised) in seat.listeners {
         let context = ApiContext {
             shard: shard.clone(),
@@ -87,11 +92,22 @@ pub async fn run(seat: ShardSeat) {
         server.listen(listener.open(), context);
     }
     while !shard.is_ended() {
-        let Some(message) = from_outside.recv().await else { break };
+        let Some(message) = from_outside.recv().await else {
+            break;
+        };
         shard.receive(message);
     }
     // What was answered last still has to reach its clients.
     server.drain(Duration::from_millis(DRAIN_MS)).await;
     // Nobody waits for it if the broker's handle is gone.
     let _ = seat.ended.send(seat.shard);
+}
+
+/// Whether O_DIRECT is really on where the segments will be: a file that is made and removed tells.
+async fn is_direct(log_dir: &LogDir, shard: ShardId) -> bool {
+    let path = log_dir.path().join(format!(".direct-{shard}.tmp"));
+    let opened = LogFile::open(&path, OpenMode::Create).await;
+    let is_direct = opened.is_ok_and(|file| file.is_direct());
+    let removed = blocking::run(move || std::fs::remove_file(path)).await;
+    is_direct && removed.is_ok()
 }

@@ -36,11 +36,46 @@ pub(super) enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Look into the log of a broker that does not run.
+    Log {
+        #[command(subcommand)]
+        command: LogCommand,
+    },
     /// List all settings: name, default, unit, and what each does.
     Config {
         /// Print JSON.
         #[arg(long)]
         json: bool,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum LogCommand {
+    /// Show every batch of a segment, of a partition, or of all partitions; or the entries of an index.
+    Dump {
+        /// A .log, .index or .timeindex file, a partition's directory, or a broker's data directory.
+        #[arg(value_name = "DIR|FILE")]
+        path: PathBuf,
+        /// Print JSON, one document a line.
+        #[arg(long)]
+        json: bool,
+        /// Show each record too: key, value, headers.
+        #[arg(long)]
+        records: bool,
+    },
+    /// Check every CRC, the order of offsets and leader epochs, both indexes and the state files.
+    ///
+    /// After a crash it may find at the end of a log what the broker's next start cuts off.
+    Verify {
+        /// A file of a segment, a partition's directory, or a broker's data directory.
+        #[arg(value_name = "DIR|FILE")]
+        path: PathBuf,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+        /// Read each record too, inflating what is compressed.
+        #[arg(long)]
+        records: bool,
     },
 }
 

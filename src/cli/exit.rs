@@ -4,6 +4,9 @@ use std::process::ExitCode;
 use crate::broker::{StartError, StopError};
 use crate::config::ConfigError;
 
+use super::log_dump::DumpError;
+use super::log_files::LogFilesError;
+
 /// How a command ended that did what it was asked. The codes are documented in `corelog --help`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
@@ -34,6 +37,10 @@ pub(super) enum CliError {
     Start(#[from] StartError),
     #[error(transparent)]
     Stop(#[from] StopError),
+    #[error(transparent)]
+    LogFiles(#[from] LogFilesError),
+    #[error(transparent)]
+    Dump(#[from] DumpError),
     #[error("the result cannot be written to stdout: {0}")]
     Output(#[source] io::Error),
 }
@@ -42,9 +49,13 @@ impl CliError {
     pub(super) fn exit_code(&self) -> ExitCode {
         match self {
             Self::Config(_) => ExitCode::from(2),
-            Self::Preflight(..) | Self::Signals(_) | Self::Start(_) | Self::Stop(_) | Self::Output(_) => {
-                ExitCode::FAILURE
-            }
+            Self::Preflight(..)
+            | Self::Signals(_)
+            | Self::Start(_)
+            | Self::Stop(_)
+            | Self::LogFiles(_)
+            | Self::Dump(_)
+            | Self::Output(_) => ExitCode::FAILURE,
         }
     }
 }

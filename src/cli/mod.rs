@@ -8,6 +8,9 @@
 mod args;
 mod exit;
 mod list_settings;
+mod log_dump;
+mod log_files;
+mod log_verify;
 mod logging;
 pub mod preflight;
 mod recovery_bar;
@@ -19,8 +22,9 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use args::{Arguments, Command};
+use args::{Arguments, Command, LogCommand};
 use exit::{CliError, Outcome};
+use log_dump::{DumpError, DumpOptions};
 
 /// The whole program: reads the arguments, does what they say, and tells errors on stderr.
 pub fn main() -> ExitCode {
@@ -58,7 +62,44 @@ fn run(command: Command) -> Result<Outcome, CliError> {
             })?;
             Ok(Outcome::Done)
         }
+        Command::Log { command } => run_log(command),
     }
+}
+
+fn run_log(command: LogCommand) -> Result<Outcome, CliError> {
+    let is_good = match command {
+        LogCommand::Dump {
+            path,
+            json,
+            records,
+        } => {
+            let mut out = io::BufWriter::new(io::stdout().lock());
+            let dumped = log_dump::dump(&path, DumpOptions { json, records }, &mut out);
+            let flushed = out.flush().map_err(DumpError::Output);
+            match dumped.and_then(|is_good| flushed.map(|()| is_good)) {
+                Err(DumpError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => true,
+                dumped => dumped?,
+            }
+        }
+        LogCommand::Verify {
+            path,
+            json,
+            records,
+        } => {
+            let report = log_verify::verify(&path, records)?;
+            print(&if json {
+                to_json(&report)
+            } else {
+                report.text()
+            })?;
+            report.is_good()
+        }
+    };
+    Ok(if is_good {
+        Outcome::Done
+    } else {
+        Outcome::FoundFault
+    })
 }
 
 /// Writes a result to stdout. A reader that has seen enough (`| head`) is no error.

@@ -20,7 +20,10 @@ pub(super) struct RecoveryBar {
 
 impl Progress for RecoveryBar {
     fn partition_done(&self, done_count: usize, all_count: usize, bytes_scanned: u64) {
-        let scanned_bytes = self.scanned_bytes.fetch_add(bytes_scanned, Ordering::Relaxed) + bytes_scanned;
+        let scanned_bytes = self
+            .scanned_bytes
+            .fetch_add(bytes_scanned, Ordering::Relaxed)
+            + bytes_scanned;
         let started = *self.started.get_or_init(Instant::now);
         let is_last = done_count == all_count;
         if started.elapsed() < SHOWN_AFTER && !is_last {
@@ -39,8 +42,11 @@ impl Progress for RecoveryBar {
             return;
         }
         let bar = self.shown.get_or_init(|| {
-            let style = ProgressStyle::with_template("recovering {wide_bar} {pos}/{len} partitions, {msg} read, {eta} left");
-            ProgressBar::new(all_count as u64).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+            let style = ProgressStyle::with_template(
+                "recovering {wide_bar} {pos}/{len} partitions, {msg} read, {eta} left",
+            );
+            ProgressBar::new(all_count as u64)
+                .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
         });
         bar.set_position(done_count as u64);
         bar.set_message(indicatif::DecimalBytes(scanned_bytes).to_string());

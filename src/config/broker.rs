@@ -35,7 +35,7 @@ pub struct BrokerConfig {
     pub listeners: Vec<Listener>,
     pub log_dir: PathBuf,
     pub log_format: LogFormat,
-    /// `None`: a quarter of the machine's memory.
+    /// `None`: a sixteenth of the machine's memory.
     pub log_tail_cache_bytes: Option<u64>,
     pub metadata_snapshot_interval_bytes: u64,
     pub node_id: NodeId,

@@ -169,19 +169,6 @@ pub const BROKER_SETTINGS: &[Setting] = &[
         .at_least(1)
         .unit(Unit::Hours)
         .doc("The default of log.roll.ms, in hours."),
-    Setting::int("log.roll.jitter.hours", "0")
-        .high()
-        .at_least(0)
-        .unit(Unit::Hours)
-        .doc("The default of log.roll.jitter.ms, in hours."),
-    Setting::long("log.roll.jitter.ms", "")
-        .unset()
-        .high()
-        .at_least(0)
-        .ms()
-        .online()
-        .synonyms(&[Synonym::in_hours("log.roll.jitter.hours")])
-        .doc("The default of the topics' segment.jitter.ms. Unset: log.roll.jitter.hours."),
     Setting::long("log.roll.ms", "")
         .unset()
         .high()
@@ -196,14 +183,8 @@ pub const BROKER_SETTINGS: &[Setting] = &[
         .bytes()
         .online()
         .doc("The default of the topics' segment.bytes."),
-    Setting::long("log.segment.delete.delay.ms", "60000")
-        .high()
-        .at_least(0)
-        .ms()
-        .online()
-        .doc("The default of the topics' file.delete.delay.ms."),
     Setting::long("log.tail.cache.bytes", "").unset().at_least(16 * 1024 * 1024).bytes().doc(
-        "The memory, over all shards, that holds the newest bytes of the logs for readers. Unset: a quarter of the machine's \
+        "The memory, over all shards, that holds the newest bytes of the logs for readers. Unset: a sixteenth of the machine's \
          memory. Kafka has no such setting: it leaves this to the page cache.",
     ),
     Setting::int("max.connections", "10000")

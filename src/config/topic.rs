@@ -22,7 +22,6 @@ pub enum TimestampType {
 pub struct TopicConfig {
     pub cleanup_policy: CleanupPolicy,
     pub delete_retention_ms: u64,
-    pub file_delete_delay_ms: u64,
     /// `flush.messages`: fdatasync after this many records; `u64::from(i64::MAX)` is never.
     pub flush_message_count: u64,
     pub flush_ms: u64,
@@ -41,7 +40,6 @@ pub struct TopicConfig {
     pub retention_ms: Option<u64>,
     pub segment_bytes: u64,
     pub segment_index_bytes: u64,
-    pub segment_jitter_ms: u64,
     pub segment_ms: u64,
 }
 
@@ -79,7 +77,6 @@ impl TopicConfig {
                 };
             }
             "delete.retention.ms" => self.delete_retention_ms = unsigned(raw)?,
-            "file.delete.delay.ms" => self.file_delete_delay_ms = unsigned(raw)?,
             "flush.messages" => self.flush_message_count = unsigned(raw)?,
             "flush.ms" => self.flush_ms = unsigned(raw)?,
             "index.interval.bytes" => self.index_interval_bytes = unsigned(raw)?,
@@ -104,7 +101,6 @@ impl TopicConfig {
             "retention.ms" => self.retention_ms = limit(raw)?,
             "segment.bytes" => self.segment_bytes = unsigned(raw)?,
             "segment.index.bytes" => self.segment_index_bytes = unsigned(raw)?,
-            "segment.jitter.ms" => self.segment_jitter_ms = unsigned(raw)?,
             "segment.ms" => self.segment_ms = unsigned(raw)?,
             _ => {}
         }
@@ -121,7 +117,6 @@ impl Default for TopicConfig {
                 compact: false,
             },
             delete_retention_ms: 0,
-            file_delete_delay_ms: 0,
             flush_message_count: 0,
             flush_ms: 0,
             index_interval_bytes: 0,
@@ -137,7 +132,6 @@ impl Default for TopicConfig {
             retention_ms: None,
             segment_bytes: 0,
             segment_index_bytes: 0,
-            segment_jitter_ms: 0,
             segment_ms: 0,
         };
         for setting in TOPIC_SETTINGS {

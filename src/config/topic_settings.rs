@@ -41,11 +41,10 @@ pub const TOPIC_SETTINGS: &[Setting] = &[
     topic(Setting::boolean("errors.deadletterqueue.group.enable", "false"))
         .fixed("there are no share groups")
         .doc("Whether share groups may put undeliverable records into this topic."),
-    topic(Setting::long("file.delete.delay.ms", "60000"))
-        .at_least(0)
+    topic(Setting::long("file.delete.delay.ms", "0"))
         .ms()
-        .synonyms(&[Synonym::of("log.segment.delete.delay.ms")])
-        .doc("How long a segment's files stay after the segment left the log."),
+        .fixed("a reader holds the files that it reads, so that they are deleted at once")
+        .doc("How long a segment's files stay after the segment left the log. Kafka's default is 60000."),
     topic(Setting::long("flush.messages", "9223372036854775807"))
         .at_least(1)
         .synonyms(&[Synonym::of("log.flush.interval.messages")])
@@ -172,9 +171,8 @@ pub const TOPIC_SETTINGS: &[Setting] = &[
         .synonyms(&[Synonym::of("log.index.size.max.bytes")])
         .doc("The largest offset index; a segment whose index is full is sealed."),
     topic(Setting::long("segment.jitter.ms", "0"))
-        .at_least(0)
         .ms()
-        .synonyms(&[Synonym::of("log.roll.jitter.ms"), Synonym::in_hours("log.roll.jitter.hours")])
+        .fixed("segments are sealed at their own age, which differs by itself")
         .doc("The longest time, drawn at random, by which segments are sealed earlier than segment.ms says."),
     topic(Setting::long("segment.ms", "604800000"))
         .at_least(1)

@@ -3,8 +3,8 @@
 use std::any::Any;
 use std::panic::{self, AssertUnwindSafe};
 
-/// Runs `work` on one of the executor's few blocking threads (`BLOCKING_THREADS_PER_EXECUTOR`); calls beyond that queue. A panic in it is
-/// a panic of the caller. Dropping the future does not stop the work.
+/// Runs `work` on one of the executor's few blocking threads (`BLOCKING_THREADS_PER_EXECUTOR`); calls beyond that
+/// queue. A panic in it is a panic of the caller. Dropping the future does not stop the work.
 pub async fn run<T, F>(work: F) -> T
 where
     T: Send + 'static,

@@ -1,7 +1,7 @@
 //! The unit in which the tail of a log is filled, written, cached and sent.
 //!
-//! An [`OpenChunk`] is unique and grows; [`OpenChunk::freeze`] turns it into a [`Chunk`], which never changes again and which
-//! the kernel, the tail cache and readers on any core hold at the same time.
+//! An [`OpenChunk`] is unique and grows; [`OpenChunk::freeze`] turns it into a [`Chunk`], which never changes again
+//! and which the kernel, the tail cache and readers on any core hold at the same time.
 //!
 //! ```text
 //! 0                      len            padded_len              capacity
@@ -25,8 +25,9 @@ use crate::model::limits::{CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, PAGE_BYTES};
 /// Page-aligned memory from the plain heap.
 struct PageMemory(DmaBuffer);
 
-// SAFETY: `allocate_dma_buffer_global` makes the variant of `DmaBuffer` that is a pointer and a layout from the global
-// allocator, without the reactor's reference count that the other variants carry; so it may be dropped on any thread.
+// SAFETY: `allocate_dma_buffer_global` makes the variant of `DmaBuffer` that is a pointer and a layout from the
+// global allocator, without the reactor's reference count that the other variants carry; so it may be dropped on any
+// thread.
 unsafe impl Send for PageMemory {}
 // SAFETY: through `&PageMemory` only its address and length are read; the bytes behind it are written through `&mut`
 // alone (`OpenChunk`), and a frozen chunk has no `&mut` any more.
@@ -55,8 +56,8 @@ impl ChunkPool {
         )))
     }
 
-    /// An empty chunk of at least `capacity_bytes`, rounded up to a size class. Never fails: over the budget it allocates, and
-    /// the caller sees it in `bytes_in_use`.
+    /// An empty chunk of at least `capacity_bytes`, rounded up to a size class. Never fails: over the budget it
+    /// allocates, and the caller sees it in `bytes_in_use`.
     ///
     /// Panics above `CHUNK_BYTES_MAX`: a fuller tail goes on in the next chunk.
     pub fn take(&self, capacity_bytes: usize) -> OpenChunk {
@@ -122,8 +123,8 @@ impl OpenChunk {
             self.remaining()
         );
         let len_bytes = self.len_bytes;
-        // SAFETY: the range [len, len + bytes.len()) lies inside the allocation by the assertion; the memory is ours alone
-        // (`&mut`), so it cannot overlap `bytes`; no reference to memory that may be uninitialised is made.
+        // SAFETY: the range [len, len + bytes.len()) lies inside the allocation by the assertion; the memory is ours
+        // alone (`&mut`), so it cannot overlap `bytes`; no reference to memory that may be uninitialised is made.
         unsafe {
             let end = self.lease.memory_mut().0.as_mut_ptr().add(len_bytes);
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), end, bytes.len());
@@ -208,8 +209,9 @@ impl Chunk {
 
     /// Lends the padded bytes to a write. The loan must be ended after the completion and by nothing else.
     pub(super) fn lend_to_kernel(&self) -> KernelLoan {
-        // SAFETY: a bitwise copy of a pointer, a layout and two lengths (see `PageMemory`). Its destructor never runs:
-        // `KernelLoan` keeps one reference that is either forgotten or unwrapped and forgotten. Original and copy only read.
+        // SAFETY: a bitwise copy of a pointer, a layout and two lengths (see `PageMemory`). Its destructor never
+        // runs: `KernelLoan` keeps one reference that is either forgotten or unwrapped and forgotten. Original and
+        // copy only read.
         let mut view = unsafe { std::ptr::read(&self.0.lease.memory().0) };
         view.trim_to_size(self.padded_len());
         KernelLoan {
@@ -225,10 +227,11 @@ impl fmt::Debug for Chunk {
     }
 }
 
-/// What the kernel reads during one write: glommio's kind of buffer over a chunk's memory, trimmed to the bytes to write.
+/// What the kernel reads during one write: glommio's kind of buffer over a chunk's memory, trimmed to the bytes to
+/// write.
 ///
-/// Dropping a loan leaks the chunk on purpose. It happens where a write's future is dropped before its completion: the
-/// kernel may then still be reading, and memory that went home would be filled anew under its eyes.
+/// Dropping a loan leaks the chunk on purpose. It happens where a write's future is dropped before its completion:
+/// the kernel may then still be reading, and memory that went home would be filled anew under its eyes.
 pub(super) struct KernelLoan {
     chunk: ManuallyDrop<Chunk>,
     view: ManuallyDrop<Rc<DmaBuffer>>,

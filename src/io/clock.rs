@@ -7,7 +7,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::model::TimestampMs;
 
-/// A moment of the clock that never jumps; counts from the making of its `Clock`. Time-outs and sessions use this one.
+/// A moment of the clock that never jumps; counts from the making of its `Clock`. Time-outs and sessions use this
+/// one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Monotonic {
     ns: u64,

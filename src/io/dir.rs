@@ -52,8 +52,8 @@ pub fn create_dir_all(directory: &Path) -> Result<(), DirError> {
     }
 }
 
-/// Replaces a file's whole content: whoever reads it, after a crash too, sees all of the old or all of the new. The new content
-/// survives a power cut when this returns. `<name>.tmp` beside it is overwritten.
+/// Replaces a file's whole content: whoever reads it, after a crash too, sees all of the old or all of the new. The
+/// new content survives a power cut when this returns. `<name>.tmp` beside it is overwritten.
 pub fn replace_file(path: &Path, content: &[u8]) -> Result<(), DirError> {
     let temporary = temporary_of(path);
     let mut file = File::create(&temporary).map_err(DirError::new("create", &temporary))?;

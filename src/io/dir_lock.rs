@@ -1,10 +1,11 @@
 //! One owner per data directory, for as long as any of its writes may still land.
 //!
-//! A killed process is gone at once, its files closed; but writes that its rings had handed to a device land later. The next
-//! owner must not start to recover before that. So the lock (flock on an open file) is tied to the rings: each registers the open file, and the kernel lets go
-//! of it only when the ring's last request has ended.
+//! A killed process is gone at once, its files closed; but writes that its rings had handed to a device land later.
+//! The next owner must not start to recover before that. So the lock (flock on an open file) is tied to the rings:
+//! each registers the open file, and the kernel lets go of it only when the ring's last request has ended.
 //!
-//! The lock file holds one line: the owner's process id and the time when that process began, since ids are used again.
+//! The lock file holds one line: the owner's process id and the time when that process began, since ids are used
+//! again.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
@@ -57,7 +58,8 @@ fn describe(owner_pid: Option<u32>) -> String {
     }
 }
 
-/// The exclusive use of a directory, until it is dropped or the process ends in any way; and once it is tied, until the rings have ended too.
+/// The exclusive use of a directory, until it is dropped or the process ends in any way; and once it is tied, until
+/// the rings have ended too.
 #[derive(Debug)]
 pub struct DirLock {
     /// The lock belongs to this open file.
@@ -67,8 +69,8 @@ pub struct DirLock {
 
 impl DirLock {
     /// Takes the directory. Blocks while a process that has ended still has writes under way, for at most
-    /// `DIR_LOCK_WAIT_FOR_DEAD_OWNER_MS`, and while a process that lives holds it (it may be about to end), for at most
-    /// `DIR_LOCK_WAIT_FOR_LIVING_OWNER_MS`.
+    /// `DIR_LOCK_WAIT_FOR_DEAD_OWNER_MS`, and while a process that lives holds it (it may be about to end), for at
+    /// most `DIR_LOCK_WAIT_FOR_LIVING_OWNER_MS`.
     pub fn acquire(directory: &Path) -> Result<Self, DirLockError> {
         let path = directory.join(LOCK_FILE);
         let failed = |source| DirLockError::Io {
@@ -128,8 +130,8 @@ impl DirLock {
         &self.directory
     }
 
-    /// Ties all locks of this process to every io_uring that it has: to be called once, when the executors stand and before the first write. Returns the
-    /// number of rings.
+    /// Ties all locks of this process to every io_uring that it has: to be called once, when the executors stand and
+    /// before the first write. Returns the number of rings.
     pub fn tie_to_rings(locks: &[DirLock]) -> Result<usize, DirLockError> {
         let files: Vec<RawFd> = locks.iter().map(|lock| lock.file.as_raw_fd()).collect();
         let rings = rings_of_this_process().map_err(DirLockError::Tie)?;
@@ -156,7 +158,8 @@ fn rings_of_this_process() -> io::Result<Vec<RawFd>> {
 
 fn register_files(ring: RawFd, files: &[RawFd]) -> io::Result<()> {
     let count = libc::c_uint::try_from(files.len()).map_err(io::Error::other)?;
-    // SAFETY: the kernel reads `count` descriptors from `files` during the call, and keeps its own references to the files.
+    // SAFETY: the kernel reads `count` descriptors from `files` during the call, and keeps its own references to the
+    // files.
     let outcome = unsafe {
         libc::syscall(
             libc::SYS_io_uring_register,
@@ -283,8 +286,8 @@ mod tests {
         assert_eq!("".parse::<Owner>(), Err(()));
     }
 
-    /// Not a test of its own: the process that `a_tied_lock_ends_with_the_rings_of_a_killed_owner` starts and kills. It has rings of its own alone, which the
-    /// process of all tests has not.
+    /// Not a test of its own: the process that `a_tied_lock_ends_with_the_rings_of_a_killed_owner` starts and kills.
+    /// It has rings of its own alone, which the process of all tests has not.
     #[test]
     fn lock_owner() {
         let Some(directory) = std::env::var_os(CHILD) else {

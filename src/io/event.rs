@@ -1,7 +1,7 @@
 //! Waking tasks of the same executor.
 //!
-//! [`Event`] wakes everyone who waits at that moment. [`Signal`] is a flag that one task sleeps on: raised any number of times
-//! before the task runs, it wakes it once.
+//! [`Event`] wakes everyone who waits at that moment. [`Signal`] is a flag that one task sleeps on: raised any number
+//! of times before the task runs, it wakes it once.
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
@@ -37,8 +37,8 @@ impl Event {
         }
     }
 
-    /// Ready at the first `notify` after this call, even one before the first poll. So "check a condition, then wait" misses
-    /// nothing as long as no await lies between.
+    /// Ready at the first `notify` after this call, even one before the first poll. So "check a condition, then wait"
+    /// misses nothing as long as no await lies between.
     pub fn wait(&self) -> impl Future<Output = ()> + use<> {
         let mut seat = Seat {
             event: Rc::clone(&self.0),
@@ -112,8 +112,8 @@ impl Signal {
         self.0.raised.get()
     }
 
-    /// Sleeps until the flag is raised (or returns at once if it is) and lowers it. Of two tasks that wait at the same time only
-    /// the later one is woken.
+    /// Sleeps until the flag is raised (or returns at once if it is) and lowers it. Of two tasks that wait at the
+    /// same time only the later one is woken.
     pub fn wait(&self) -> impl Future<Output = ()> + use<> {
         let state = Rc::clone(&self.0);
         poll_fn(move |cx| {

@@ -1,10 +1,9 @@
 //! Disk, sockets, memory, time and the executors that drive them.
 //!
 //! Owns: the only use of glommio and the only `unsafe` in the product; O_DIRECT files, Kafka's sockets as byte
-//! streams, the buffers both fill, the bounded lanes between executors, the clock.
-//! Must never know: what the bytes mean. No record, no request, no partition.
-//! Runs on: every executor has its own pools, files, sockets and lanes, and none of these may move to another; what may
-//! (`Chunk`, `ReadBytes`, received `Bytes`) says so by being `Send`.
+//! streams, the buffers both fill, the bounded lanes between executors, the clock. Must never know: what the bytes
+//! mean. No record, no request, no partition. Runs on: every executor has its own pools, files, sockets and lanes,
+//! and none of these may move to another; what may (`Chunk`, `ReadBytes`, received `Bytes`) says so by being `Send`.
 //! After a crash: what a completed `LogFile::write` covered is in the file; nothing else here survives.
 
 pub mod blocking;

@@ -27,7 +27,9 @@ const BLOCK_BYTES_MAX: usize = 2 << 20;
 const CLASS_COUNT: usize = (BLOCK_BYTES_MAX / BLOCK_BYTES_MIN).trailing_zeros() as usize + 1;
 
 #[global_allocator]
-static ALLOCATOR: PageAllocator = PageAllocator { regions: Mutex::new(Regions::EMPTY) };
+static ALLOCATOR: PageAllocator = PageAllocator {
+    regions: Mutex::new(Regions::EMPTY),
+};
 
 struct PageAllocator {
     regions: Mutex<Regions>,
@@ -54,7 +56,11 @@ fn class_of(layout: &Layout) -> Option<usize> {
 }
 
 impl Regions {
-    const EMPTY: Self = Self { next: 0, end: 0, free: [ptr::null_mut(); CLASS_COUNT] };
+    const EMPTY: Self = Self {
+        next: 0,
+        end: 0,
+        free: [ptr::null_mut(); CLASS_COUNT],
+    };
 
     fn take(&mut self, class: usize) -> *mut u8 {
         let freed = self.free[class];
@@ -97,7 +103,13 @@ impl Regions {
         }
         let start = (mapped as usize).next_multiple_of(HUGE_PAGE_BYTES);
         // SAFETY: the range lies in the new mapping. A kernel without huge pages refuses, and small ones do.
-        unsafe { libc::madvise(start as *mut libc::c_void, REGION_BYTES, libc::MADV_HUGEPAGE) };
+        unsafe {
+            libc::madvise(
+                start as *mut libc::c_void,
+                REGION_BYTES,
+                libc::MADV_HUGEPAGE,
+            )
+        };
         (self.next, self.end) = (start, start + REGION_BYTES);
         true
     }
@@ -166,23 +178,36 @@ mod tests {
         let class = |size, align| class_of(&Layout::from_size_align(size, align).unwrap());
         assert_eq!(class(16 << 10, 4096), Some(0));
         assert_eq!(class(2 << 20, 4096), Some(CLASS_COUNT - 1));
-        for other in [(16 << 10, 8), (8 << 10, 4096), (24 << 10, 4096), (4 << 20, 4096)] {
+        for other in [
+            (16 << 10, 8),
+            (8 << 10, 4096),
+            (24 << 10, 4096),
+            (4 << 20, 4096),
+        ] {
             assert_eq!(class(other.0, other.1), None, "{other:?}");
         }
     }
 
     #[test]
     fn blocks_of_every_size_are_usable_and_apart() {
-        let layouts: Vec<_> =
-            (0..CLASS_COUNT).map(|class| Layout::from_size_align(BLOCK_BYTES_MIN << class, PAGE_BYTES).unwrap()).collect();
+        let layouts: Vec<_> = (0..CLASS_COUNT)
+            .map(|class| Layout::from_size_align(BLOCK_BYTES_MIN << class, PAGE_BYTES).unwrap())
+            .collect();
         // SAFETY: each block is written within its size and freed once with its own layout.
         unsafe {
-            let blocks: Vec<_> = layouts.iter().map(|layout| std::alloc::alloc(*layout)).collect();
+            let blocks: Vec<_> = layouts
+                .iter()
+                .map(|layout| std::alloc::alloc(*layout))
+                .collect();
             for (n, (block, layout)) in blocks.iter().zip(&layouts).enumerate() {
                 block.write_bytes(n as u8, layout.size());
             }
             for (n, (block, layout)) in blocks.iter().zip(&layouts).enumerate() {
-                assert!(std::slice::from_raw_parts(*block, layout.size()).iter().all(|byte| *byte == n as u8));
+                assert!(
+                    std::slice::from_raw_parts(*block, layout.size())
+                        .iter()
+                        .all(|byte| *byte == n as u8)
+                );
                 std::alloc::dealloc(*block, *layout);
             }
         }

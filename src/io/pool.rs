@@ -1,8 +1,9 @@
 //! Memory in size classes that comes home to the executor that took it, from whichever core drops it last.
 //!
-//! Taking needs no lock and, once warm, no allocator: the free lists belong to one executor, last in first out, so that the
-//! memory used next is the memory still in the cache. A lease dropped anywhere travels home on a bounded lock-free
-//! queue, which the next `take` empties. Where that queue is full, or the budget is spent, the memory is freed instead.
+//! Taking needs no lock and, once warm, no allocator: the free lists belong to one executor, last in first out, so
+//! that the memory used next is the memory still in the cache. A lease dropped anywhere travels home on a bounded
+//! lock-free queue, which the next `take` empties. Where that queue is full, or the budget is spent, the memory is
+//! freed instead.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -53,8 +54,8 @@ impl<M: Memory> Pool<M> {
         }
     }
 
-    /// Memory of at least `capacity_bytes`: of the smallest class that fits, or exactly as large where none does. Never
-    /// fails; whoever takes compares `in_use_bytes` with the budget and stops asking.
+    /// Memory of at least `capacity_bytes`: of the smallest class that fits, or exactly as large where none does.
+    /// Never fails; whoever takes compares `in_use_bytes` with the budget and stops asking.
     pub fn take(&self, capacity_bytes: usize) -> Lease<M> {
         self.collect();
         let memory = match self.class_of(capacity_bytes) {

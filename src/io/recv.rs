@@ -1,7 +1,8 @@
 //! The buffers that sockets are read into.
 //!
-//! A [`RecvBuf`] is initialised memory from a pool: it is filled, frozen into `Bytes` that requests are sliced out of, and
-//! comes home when the last of these is dropped, on whichever core. So a request of 1 MB touches no fresh page.
+//! A [`RecvBuf`] is initialised memory from a pool: it is filled, frozen into `Bytes` that requests are sliced out
+//! of, and comes home when the last of these is dropped, on whichever core. So a request of 1 MB touches no fresh
+//! page.
 
 use std::rc::Rc;
 
@@ -36,8 +37,8 @@ impl RecvPool {
         )))
     }
 
-    /// An empty buffer of at least `capacity_bytes`: a power of two, or exactly that large above `RECV_BUF_BYTES_MAX`, and then
-    /// not pooled. Never fails; the caller bounds what it asks for.
+    /// An empty buffer of at least `capacity_bytes`: a power of two, or exactly that large above
+    /// `RECV_BUF_BYTES_MAX`, and then not pooled. Never fails; the caller bounds what it asks for.
     pub fn take(&self, capacity_bytes: usize) -> RecvBuf {
         RecvBuf {
             lease: self.0.take(capacity_bytes),

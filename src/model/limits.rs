@@ -179,7 +179,6 @@ pub const FOLLOW_METADATA_MS: u64 = 60_000;
 /// How long a stopping broker keeps connections open for answers to leave.
 pub const DRAIN_MS: u64 = 2_000;
 
-
 /// The share of the process's descriptors that segment files may use, in percent; the rest is for connections and small files.
 pub const OPEN_FILES_PERCENT_MAX: u64 = 60;
 
@@ -192,6 +191,8 @@ pub const SWEEP_MS: u64 = 250;
 /// At most one line in this time tells of connections that were closed for what they sent.
 pub const REJECTION_LOG_INTERVAL_MS: u64 = 1_000;
 
+/// What a tool reads of one index file at most: above what any segment below 2 GiB has.
+pub const INDEX_FILE_BYTES_MAX: u64 = 512 * 1024 * 1024;
 /// How long a start waits for the writes of a process that has ended. Longer: the start fails.
 pub const DIR_LOCK_WAIT_FOR_DEAD_OWNER_MS: u64 = 30_000;
 
@@ -200,3 +201,6 @@ pub const DIR_LOCK_WAIT_FOR_LIVING_OWNER_MS: u64 = 1_000;
 
 /// How often either looks again.
 pub const DIR_LOCK_RETRY_MS: u64 = 10;
+
+/// How often a shard adds up what its partitions take on disk.
+pub const DISK_BYTES_MS: u64 = 5_000;

@@ -3,6 +3,7 @@
 //! Owns: newtypes and named constants. Must never know: how anything is stored, sent or scheduled.
 //! Runs on: any core; everything here is plain data. After a crash: nothing here survives on its own.
 
+pub mod api_key;
 mod epoch;
 mod id;
 pub mod limits;

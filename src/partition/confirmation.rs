@@ -26,7 +26,10 @@ pub struct Confirmed {
 impl Confirmation {
     pub fn new(flush_messages: u64, confirmed: Offset) -> Self {
         assert!(flush_messages > 0, "flush.messages is at least 1");
-        Self { flush_messages, confirmed }
+        Self {
+            flush_messages,
+            confirmed,
+        }
     }
 
     pub fn set_flush_messages(&mut self, flush_messages: u64) {
@@ -40,11 +43,15 @@ impl Confirmation {
 
     /// The log is written up to `written` and synced up to `synced`.
     pub fn advance(&mut self, written: Offset, synced: Offset) -> Confirmed {
-        let unsynced_count = u64::try_from(written.since(synced)).expect("what is synced was written");
+        let unsynced_count =
+            u64::try_from(written.since(synced)).expect("what is synced was written");
         let needs_sync = unsynced_count >= self.flush_messages;
         let candidate = if needs_sync { synced } else { written };
         self.confirmed = self.confirmed.max(candidate);
-        Confirmed { up_to: self.confirmed, needs_sync }
+        Confirmed {
+            up_to: self.confirmed,
+            needs_sync,
+        }
     }
 }
 
@@ -57,7 +64,10 @@ mod tests {
         let mut confirmation = Confirmation::new(u64::MAX, Offset(0));
         assert_eq!(
             confirmation.advance(Offset(9), Offset(0)),
-            Confirmed { up_to: Offset(9), needs_sync: false }
+            Confirmed {
+                up_to: Offset(9),
+                needs_sync: false
+            }
         );
     }
 
@@ -66,12 +76,18 @@ mod tests {
         let mut confirmation = Confirmation::new(1, Offset(0));
         assert_eq!(
             confirmation.advance(Offset(9), Offset(0)),
-            Confirmed { up_to: Offset(0), needs_sync: true }
+            Confirmed {
+                up_to: Offset(0),
+                needs_sync: true
+            }
         );
         assert_eq!(confirmation.advance(Offset(12), Offset(9)).up_to, Offset(9));
         assert_eq!(
             confirmation.advance(Offset(12), Offset(12)),
-            Confirmed { up_to: Offset(12), needs_sync: false }
+            Confirmed {
+                up_to: Offset(12),
+                needs_sync: false
+            }
         );
     }
 
@@ -81,8 +97,14 @@ mod tests {
         assert_eq!(confirmation.advance(Offset(9), Offset(0)).up_to, Offset(9));
         assert_eq!(
             confirmation.advance(Offset(11), Offset(0)),
-            Confirmed { up_to: Offset(9), needs_sync: true }
+            Confirmed {
+                up_to: Offset(9),
+                needs_sync: true
+            }
         );
-        assert_eq!(confirmation.advance(Offset(12), Offset(11)).up_to, Offset(12));
+        assert_eq!(
+            confirmation.advance(Offset(12), Offset(11)).up_to,
+            Offset(12)
+        );
     }
 }

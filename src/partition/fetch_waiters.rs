@@ -9,7 +9,9 @@ pub struct FetchWaiters<T> {
 
 impl<T> Default for FetchWaiters<T> {
     fn default() -> Self {
-        Self { waiting: Vec::new() }
+        Self {
+            waiting: Vec::new(),
+        }
     }
 }
 
@@ -20,7 +22,9 @@ impl<T> FetchWaiters<T> {
     }
 
     pub fn fire(&mut self, high_watermark: Offset) -> impl Iterator<Item = T> {
-        self.waiting.extract_if(.., move |(offset, _)| *offset < high_watermark).map(|(_, token)| token)
+        self.waiting
+            .extract_if(.., move |(offset, _)| *offset < high_watermark)
+            .map(|(_, token)| token)
     }
 
     /// Everybody, when the partition goes away.

@@ -33,11 +33,18 @@ pub struct CheckedBatch {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It is in the log (now, or as the repeat of a batch that is), and may be answered once `confirm_at` is confirmed.
-    InLog { base_offset: Offset, log_append_time: Option<TimestampMs>, confirm_at: Offset },
+    InLog {
+        base_offset: Offset,
+        log_append_time: Option<TimestampMs>,
+        confirm_at: Offset,
+    },
     /// The log has no room for it yet; nothing has changed.
     NotNow(Admission),
     /// `confirm_at`: clients take this refusal as success, so it may be given only once that offset is confirmed.
-    Refused { why: ProducerRefusal, confirm_at: Offset },
+    Refused {
+        why: ProducerRefusal,
+        confirm_at: Offset,
+    },
 }
 
 /// Why an idempotent producer's batch is refused.
@@ -48,10 +55,16 @@ pub enum ProducerRefusal {
     DuplicateForgotten(crate::model::Sequence),
     /// OUT_OF_ORDER_SEQUENCE_NUMBER
     #[error("sequence {given} does not follow; {expected} would")]
-    OutOfOrder { given: crate::model::Sequence, expected: crate::model::Sequence },
+    OutOfOrder {
+        given: crate::model::Sequence,
+        expected: crate::model::Sequence,
+    },
     /// INVALID_PRODUCER_EPOCH
     #[error("producer epoch {given} is fenced by {current}")]
-    Fenced { given: crate::model::ProducerEpoch, current: crate::model::ProducerEpoch },
+    Fenced {
+        given: crate::model::ProducerEpoch,
+        current: crate::model::ProducerEpoch,
+    },
 }
 
 /// Who may go on after a step of the log.
@@ -65,9 +78,21 @@ pub struct Progress<A, W> {
 
 impl<A, W> Leader<A, W> {
     /// Leads a log from `epoch` on. What recovery found is confirmed: it is written, and nothing else can claim its offsets.
-    pub fn new(epoch: LeaderEpoch, log: Log, producers: ProducerState, flush_messages: u64) -> Self {
+    pub fn new(
+        epoch: LeaderEpoch,
+        log: Log,
+        producers: ProducerState,
+        flush_messages: u64,
+    ) -> Self {
         let confirmation = Confirmation::new(flush_messages, log.end().offset);
-        Self { epoch, log, producers, confirmation, acks: PendingAcks::default(), waiters: FetchWaiters::default() }
+        Self {
+            epoch,
+            log,
+            producers,
+            confirmation,
+            acks: PendingAcks::default(),
+            waiters: FetchWaiters::default(),
+        }
     }
 
     pub fn epoch(&self) -> LeaderEpoch {
@@ -107,7 +132,11 @@ impl<A, W> Leader<A, W> {
             let given = producer.first_sequence;
             match self.producers.check(producer, self.log.end().offset) {
                 Verdict::Append => {}
-                Verdict::Duplicate { base_offset, last_offset, timestamp } => {
+                Verdict::Duplicate {
+                    base_offset,
+                    last_offset,
+                    timestamp,
+                } => {
                     return Outcome::InLog {
                         base_offset,
                         log_append_time: batch.valid.log_append_time().map(|_| timestamp),
@@ -115,15 +144,27 @@ impl<A, W> Leader<A, W> {
                     };
                 }
                 Verdict::DuplicateForgotten { before } => {
-                    return Outcome::Refused { why: ProducerRefusal::DuplicateForgotten(given), confirm_at: before };
+                    return Outcome::Refused {
+                        why: ProducerRefusal::DuplicateForgotten(given),
+                        confirm_at: before,
+                    };
                 }
                 Verdict::OutOfOrder { expected } => {
                     let why = ProducerRefusal::OutOfOrder { given, expected };
-                    return Outcome::Refused { why, confirm_at: Offset::ZERO };
+                    return Outcome::Refused {
+                        why,
+                        confirm_at: Offset::ZERO,
+                    };
                 }
                 Verdict::Fenced { current } => {
-                    let why = ProducerRefusal::Fenced { given: producer.epoch, current };
-                    return Outcome::Refused { why, confirm_at: Offset::ZERO };
+                    let why = ProducerRefusal::Fenced {
+                        given: producer.epoch,
+                        current,
+                    };
+                    return Outcome::Refused {
+                        why,
+                        confirm_at: Offset::ZERO,
+                    };
                 }
             }
         }
@@ -134,7 +175,13 @@ impl<A, W> Leader<A, W> {
         let appended = self.log.append(&batch.valid, &batch.bytes, self.epoch, now);
         if let Some(producer) = &producer {
             let timestamp = header.max_timestamp;
-            self.producers.record(producer, appended.base_offset, appended.last_offset, timestamp, now_ns);
+            self.producers.record(
+                producer,
+                appended.base_offset,
+                appended.last_offset,
+                timestamp,
+                now_ns,
+            );
         }
         Outcome::InLog {
             base_offset: appended.base_offset,
@@ -198,9 +245,16 @@ impl<A, W> Leader<A, W> {
 
 impl CheckedBatch {
     /// Checks the `records` field of a produce request against the topic's rules: everything that does not depend on the log.
-    pub fn check(records: Bytes, rules: &ValidationRules, now: TimestampMs) -> Result<Self, InvalidBatch> {
+    pub fn check(
+        records: Bytes,
+        rules: &ValidationRules,
+        now: TimestampMs,
+    ) -> Result<Self, InvalidBatch> {
         let valid = validate(&records, rules, now)?;
-        Ok(Self { valid, bytes: records })
+        Ok(Self {
+            valid,
+            bytes: records,
+        })
     }
 
     pub fn header(&self) -> &RecordBatchHeader {

@@ -12,7 +12,9 @@ pub struct PendingAcks<T> {
 
 impl<T> Default for PendingAcks<T> {
     fn default() -> Self {
-        Self { waiting: VecDeque::new() }
+        Self {
+            waiting: VecDeque::new(),
+        }
     }
 }
 

@@ -42,22 +42,17 @@ pub enum ShapeError {
     TagSize { field: &'static str },
     #[error("the request has more than {REQUEST_ELEMENTS_MAX} elements")]
     TooManyElements,
-    #[error("{behind_bytes} bytes stand behind the request")]
-    BytesBehind { behind_bytes: usize },
 }
 
 /// A tag and a size.
 const TAGGED_FIELD_BYTES_MIN: usize = 2;
 
-/// Checks that `body`, what follows the header of a request, is a request of `key` and `version` from its first byte to its last.
+/// Checks that `body`, what follows the header of a request, is a request of `key` and `version`. Bytes behind it are let through, as in
+/// Kafka, and nobody reads them: librdkafka 2.15 leaves three behind each of its Metadata requests.
 pub fn walk(key: ApiKey, version: i16, body: &[u8]) -> Result<(), ShapeError> {
     let shape = shape_of(key).ok_or(ShapeError::NoShape)?;
     let mut walk = Walk::new(shape, version, body);
-    walk.fields(shape.fields)?;
-    match walk.rest.len() {
-        0 => Ok(()),
-        behind_bytes => Err(ShapeError::BytesBehind { behind_bytes }),
-    }
+    walk.fields(shape.fields)
 }
 
 /// Moves past tagged fields, whatever they are.

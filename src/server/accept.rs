@@ -10,7 +10,7 @@ use crate::io::clock::Monotonic;
 use crate::io::executor;
 use crate::io::net::Listener;
 use crate::io::recv::RecvPool;
-use crate::metrics::Counter;
+use crate::metrics::{Counter, Gauge};
 use crate::model::limits::{RECV_POOL_BYTES_PER_SHARD, REJECTION_LOG_INTERVAL_MS, SWEEP_MS};
 use crate::server::connection::{self, ConnectionEnd};
 use crate::server::in_flight::ShardQuota;
@@ -53,7 +53,13 @@ impl Server {
 
     /// Accepts nothing more; returns when every request that had arrived is answered, at the latest after `limit`.
     pub async fn drain(&self, limit: Duration) {
-        let State { shard, roster, quota, is_draining, .. } = &*self.state;
+        let State {
+            shard,
+            roster,
+            quota,
+            is_draining,
+            ..
+        } = &*self.state;
         is_draining.set(true);
         let started = shard.clock().monotonic();
         while quota.used_bytes() > 0 && shard.clock().monotonic().since(started) < limit {
@@ -78,7 +84,8 @@ impl State {
             };
             let metrics = self.shard.metrics();
             let shard_count = self.shard.router().shards().count();
-            let connections_max = (self.shard.config().connections_max as usize).div_ceil(shard_count);
+            let connections_max =
+                (self.shard.config().connections_max as usize).div_ceil(shard_count);
             if self.roster.len() >= connections_max || self.is_draining.get() {
                 metrics.count(Counter::ConnectionsRefused, 1);
                 continue;
@@ -86,11 +93,14 @@ impl State {
             metrics.count(Counter::ConnectionsAccepted, 1);
             let peer = accepted.peer_addr();
             let connection = accepted.into_connection();
-            let entry = self.roster.enter(connection.closer(), self.shard.clock().monotonic());
+            let entry = self
+                .roster
+                .enter(connection.closer(), self.shard.clock().monotonic());
             let (state, context) = (self.clone(), context.clone());
             executor::spawn_local(async move {
                 let quota = state.quota.connection();
-                let served = connection::serve(connection, context, state.pool.clone(), quota, entry).await;
+                let served =
+                    connection::serve(connection, context, state.pool.clone(), quota, entry).await;
                 if let Err(end) = served
                     && !end.is_ordinary()
                 {
@@ -106,8 +116,13 @@ impl State {
         self.shard.metrics().count(Counter::ConnectionsRejected, 1);
         let now = self.shard.clock().monotonic();
         let interval = Duration::from_millis(REJECTION_LOG_INTERVAL_MS);
-        if self.rejection_logged_at.get().is_some_and(|at| now.since(at) < interval) {
-            self.rejections_unlogged.set(self.rejections_unlogged.get() + 1);
+        if self
+            .rejection_logged_at
+            .get()
+            .is_some_and(|at| now.since(at) < interval)
+        {
+            self.rejections_unlogged
+                .set(self.rejections_unlogged.get() + 1);
             return;
         }
         self.rejection_logged_at.set(Some(now));
@@ -118,13 +133,18 @@ impl State {
     async fn sweep(self: Rc<Self>) {
         while !self.is_draining.get() {
             executor::sleep(Duration::from_millis(SWEEP_MS)).await;
+            let metrics = self.shard.metrics();
+            metrics.set_gauge(Gauge::RequestsInFlight, self.quota.used_requests() as u64);
+            metrics.set_gauge(Gauge::RequestBytesInFlight, self.quota.used_bytes() as u64);
             let config = self.shard.config();
             let swept = self.roster.sweep(
                 self.shard.clock().monotonic(),
                 Duration::from_millis(config.request_timeout_ms),
                 Duration::from_millis(config.connections_max_idle_ms),
             );
-            self.shard.metrics().count(Counter::ConnectionsRejected, swept.slow_count as u64);
+            self.shard
+                .metrics()
+                .count(Counter::ConnectionsRejected, swept.slow_count as u64);
         }
     }
 }

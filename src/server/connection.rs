@@ -12,7 +12,7 @@ use crate::io::net::{Connection, NetError, Reader, Writer};
 use crate::io::recv::RecvPool;
 use crate::metrics::Gauge;
 use crate::protocol::request::{Request, RequestError};
-use crate::server::frame_receiver::{FrameReceiver, Received, ReceiveError};
+use crate::server::frame_receiver::{FrameReceiver, ReceiveError, Received};
 use crate::server::in_flight::{ConnectionQuota, Permit};
 use crate::server::response_order::{Completed, Dispatched, ResponseOrder};
 use crate::server::roster::{Entry, Presence};
@@ -87,12 +87,17 @@ async fn receive(
         quota.ready().await;
         context.shard.router().ready().await;
         if receiver.growth_bytes() > 0 {
-            drop(unfinished.replace(quota.take_bytes(receiver.held_bytes() + receiver.growth_bytes())));
+            drop(
+                unfinished
+                    .replace(quota.take_bytes(receiver.held_bytes() + receiver.growth_bytes())),
+            );
         }
         let frames = match receiver.receive(&mut reader).await? {
             Received::Part => {
                 if presence.receiving_since.get().is_none() {
-                    presence.receiving_since.set(Some(context.shard.clock().monotonic()));
+                    presence
+                        .receiving_since
+                        .set(Some(context.shard.clock().monotonic()));
                 }
                 presence.idle_since.set(None);
                 continue;
@@ -102,7 +107,9 @@ async fn receive(
         };
         unfinished = None;
         let now = context.shard.clock().monotonic();
-        presence.receiving_since.set(receiver.is_inside_frame().then_some(now));
+        presence
+            .receiving_since
+            .set(receiver.is_inside_frame().then_some(now));
         presence.idle_since.set(None);
         for frame in frames {
             let permit = quota.take_request(frame.len());
@@ -111,14 +118,29 @@ async fn receive(
                 Ok(request) => request,
                 Err(RequestError::UnknownApiVersions { correlation_id, .. }) => {
                     let (id, reply) = dispatch::unsupported_api_versions(correlation_id);
-                    order.push(Dispatched { id, reply, received_at: now, frame_bytes, permit });
+                    order.push(Dispatched {
+                        id,
+                        reply,
+                        received_at: now,
+                        frame_bytes,
+                        permit,
+                    });
                     continue;
                 }
                 Err(error) => return Err(error.into()),
             };
             let id = RequestId::from(&request);
-            let Dispatch { reply, is_exclusive } = dispatch::dispatch(context, request).map_err(ConnectionEnd::Decode)?;
-            order.push(Dispatched { id, reply, received_at: now, frame_bytes, permit });
+            let Dispatch {
+                reply,
+                is_exclusive,
+            } = dispatch::dispatch(context, request).map_err(ConnectionEnd::Decode)?;
+            order.push(Dispatched {
+                id,
+                reply,
+                received_at: now,
+                frame_bytes,
+                permit,
+            });
             if is_exclusive {
                 order.drained().await;
             }
@@ -139,7 +161,14 @@ async fn send_replies(
         }
         let closes = send(&mut writer, &ready).await?;
         let now = context.shard.clock().monotonic();
-        for Completed { id, reply, received_at, frame_bytes, .. } in &ready {
+        for Completed {
+            id,
+            reply,
+            received_at,
+            frame_bytes,
+            ..
+        } in &ready
+        {
             let Ok(reply) = reply else { continue };
             let total_ns = now.since(*received_at).as_nanos() as u64;
             let metrics = context.shard.metrics();

@@ -22,7 +22,7 @@ pub enum ReceiveError {
     EndInsideFrame,
 }
 
-pub type Frames = SmallVec<[Bytes; 8]>;
+pub type Frames = SmallVec<[Bytes; 4]>;
 
 pub struct FrameReceiver {
     pool: RecvPool,
@@ -45,7 +45,12 @@ pub enum Received {
 impl FrameReceiver {
     pub fn new(pool: RecvPool, frame_bytes_max: usize) -> Self {
         let buffer = pool.take(RECV_BUF_BYTES_MIN);
-        Self { pool, buffer, frame_bytes_max, proven_bytes: 0 }
+        Self {
+            pool,
+            buffer,
+            frame_bytes_max,
+            proven_bytes: 0,
+        }
     }
 
     /// Whether part of a frame has arrived.
@@ -83,7 +88,11 @@ impl FrameReceiver {
         let room = room.min(unfilled.len());
         let received_bytes = reader.read(&mut unfilled[..room]).await?;
         if received_bytes == 0 {
-            return if self.buffer.is_empty() { Ok(Received::End) } else { Err(ReceiveError::EndInsideFrame) };
+            return if self.buffer.is_empty() {
+                Ok(Received::End)
+            } else {
+                Err(ReceiveError::EndInsideFrame)
+            };
         }
         self.buffer.advance(received_bytes);
         match frame::next(self.buffer.bytes(), self.frame_bytes_max)? {
@@ -102,7 +111,9 @@ impl FrameReceiver {
         if needed_bytes <= self.buffer.capacity() && !is_full {
             return None;
         }
-        let earned_bytes = (self.buffer.len() * 2).max(self.proven_bytes).max(RECV_BUF_BYTES_MIN);
+        let earned_bytes = (self.buffer.len() * 2)
+            .max(self.proven_bytes)
+            .max(RECV_BUF_BYTES_MIN);
         let capacity = needed_bytes.min(earned_bytes);
         (capacity > self.buffer.capacity()).then_some(capacity)
     }

@@ -40,11 +40,18 @@ pub struct Permit {
 
 impl ShardQuota {
     pub fn connection(&self) -> ConnectionQuota {
-        ConnectionQuota { used: Rc::default(), shard: self.clone() }
+        ConnectionQuota {
+            used: Rc::default(),
+            shard: self.clone(),
+        }
     }
 
     pub fn used_bytes(&self) -> usize {
         self.used.bytes.get()
+    }
+
+    pub fn used_requests(&self) -> usize {
+        self.used.requests.get()
     }
 }
 
@@ -75,8 +82,12 @@ impl ConnectionQuota {
     }
 
     fn take(&self, bytes: usize, requests: usize) -> Permit {
-        let permit =
-            Permit { connection: self.used.clone(), shard: self.shard.used.clone(), bytes, requests };
+        let permit = Permit {
+            connection: self.used.clone(),
+            shard: self.shard.used.clone(),
+            bytes,
+            requests,
+        };
         for used in [&permit.connection, &permit.shard] {
             used.bytes.set(used.bytes.get() + bytes);
             used.requests.set(used.requests.get() + requests);

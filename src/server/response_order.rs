@@ -109,8 +109,20 @@ impl ResponseOrder {
     fn completed(&self, request: Dispatched, reply: Result<Reply, ResponseError>) -> Completed {
         self.inner.open_count.set(self.inner.open_count.get() - 1);
         self.inner.changed.notify();
-        let Dispatched { id, received_at, frame_bytes, permit, .. } = request;
-        Completed { id, reply, received_at, frame_bytes, permit }
+        let Dispatched {
+            id,
+            received_at,
+            frame_bytes,
+            permit,
+            ..
+        } = request;
+        Completed {
+            id,
+            reply,
+            received_at,
+            frame_bytes,
+            permit,
+        }
     }
 }
 
@@ -127,7 +139,11 @@ mod tests {
             false => Poll::Pending,
         });
         Dispatched {
-            id: RequestId { key: ApiKey::Produce, version: 3, correlation_id },
+            id: RequestId {
+                key: ApiKey::Produce,
+                version: 3,
+                correlation_id,
+            },
             reply: Box::pin(reply),
             received_at: Monotonic::ZERO,
             frame_bytes: 0,
@@ -141,10 +157,19 @@ mod tests {
         let (first, second) = (Rc::new(Cell::new(false)), Rc::new(Cell::new(true)));
         order.push(request(1, first.clone()));
         order.push(request(2, second));
-        assert!(block_on(order.next_ready()).is_none(), "the second is ready but the first is not");
+        assert!(
+            block_on(order.next_ready()).is_none(),
+            "the second is ready but the first is not"
+        );
         first.set(true);
-        assert_eq!(block_on(order.next_ready()).map(|it| it.id.correlation_id), Some(1));
-        assert_eq!(block_on(order.next_ready()).map(|it| it.id.correlation_id), Some(2));
+        assert_eq!(
+            block_on(order.next_ready()).map(|it| it.id.correlation_id),
+            Some(1)
+        );
+        assert_eq!(
+            block_on(order.next_ready()).map(|it| it.id.correlation_id),
+            Some(2)
+        );
         assert!(order.is_empty());
     }
 

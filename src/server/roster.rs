@@ -47,7 +47,11 @@ impl Roster {
             idle_since: Cell::new(Some(now)),
         });
         let key = self.present.borrow_mut().insert(presence.clone());
-        Entry { roster: self.clone(), key, presence }
+        Entry {
+            roster: self.clone(),
+            key,
+            presence,
+        }
     }
 
     pub fn len(&self) -> usize {
@@ -60,8 +64,13 @@ impl Roster {
 
     /// Closes those that are over a limit.
     pub fn sweep(&self, now: Monotonic, request_timeout: Duration, idle_max: Duration) -> Swept {
-        let over = |since: &Cell<Option<Monotonic>>, limit| since.get().is_some_and(|it| now.since(it) > limit);
-        let mut swept = Swept { slow_count: 0, idle_count: 0 };
+        let over = |since: &Cell<Option<Monotonic>>, limit| {
+            since.get().is_some_and(|it| now.since(it) > limit)
+        };
+        let mut swept = Swept {
+            slow_count: 0,
+            idle_count: 0,
+        };
         for (_, presence) in &*self.present.borrow() {
             if over(&presence.receiving_since, request_timeout) {
                 swept.slow_count += 1;

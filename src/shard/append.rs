@@ -5,12 +5,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::config::{self, TopicConfig};
+use crate::io::clock::Monotonic;
 use crate::io::disk::DiskError;
+use crate::metrics::{Counter, Gauge, Stage};
+use crate::model::api_key::PRODUCE;
 use crate::partition::leader::{CheckedBatch, Outcome};
 use crate::record::header;
 use crate::record::validate::ValidationRules;
 use crate::shard::call::ReplyTo;
-use crate::shard::command::{AppendDone, AppendItem, AppendReply, PartitionError};
+use crate::shard::command::{AppendDone, AppendItem, AppendReply, AppendRequest, PartitionError};
 use crate::shard::hosted::{HostedPartition, ParkedBatch};
 use crate::shard::runtime::{Cached, Shard};
 
@@ -26,6 +29,8 @@ pub struct AppendToken {
     group: Rc<AppendGroup>,
     index: usize,
     answer: Option<AppendReply>,
+    /// When its batch was copied into the log.
+    appended_at: Option<Monotonic>,
 }
 
 impl AppendToken {
@@ -36,7 +41,20 @@ impl AppendToken {
 }
 
 impl Shard {
-    pub(super) fn append(self: &Rc<Self>, items: Vec<AppendItem>, reply: ReplyTo<Vec<AppendReply>>) {
+    pub(super) fn append(
+        self: &Rc<Self>,
+        request: AppendRequest,
+        reply: ReplyTo<Vec<AppendReply>>,
+    ) {
+        let AppendRequest { items, sent_at } = request;
+        let started = self.clock().monotonic();
+        let metrics = self.metrics();
+        metrics.record_stage(
+            PRODUCE,
+            Stage::Queue,
+            started.since(sent_at).as_nanos() as u64,
+        );
+        metrics.raise_gauge(Gauge::AcksWaiting, items.len() as u64);
         let group = Rc::new(AppendGroup {
             replies: RefCell::new(items.iter().map(|_| None).collect()),
             open_count: Cell::new(items.len()),
@@ -46,9 +64,16 @@ impl Shard {
             self.finish_group(&group);
         }
         for (index, item) in items.into_iter().enumerate() {
-            let token = AppendToken { group: group.clone(), index, answer: None };
+            let token = AppendToken {
+                group: group.clone(),
+                index,
+                answer: None,
+                appended_at: None,
+            };
             self.append_one(item, token);
         }
+        let executed = self.clock().monotonic().since(started);
+        metrics.record_stage(PRODUCE, Stage::Execute, executed.as_nanos() as u64);
     }
 
     fn append_one(self: &Rc<Self>, item: AppendItem, token: AppendToken) {
@@ -61,7 +86,17 @@ impl Shard {
         if let Some(why) = self.log_dir().failure() {
             return self.answer_append(token.with(Err(PartitionError::LogDirOffline(why))));
         }
-        let rules = validation_rules(&partition.config.get());
+        let config = partition.config.get();
+        let (in_sync_count, needed_count) =
+            (partition.in_sync_count, config.min_insync_replica_count);
+        if item.needs_all && in_sync_count < needed_count {
+            let why = PartitionError::NotEnoughReplicas {
+                in_sync_count,
+                needed_count,
+            };
+            return self.answer_append(token.with(Err(why)));
+        }
+        let rules = validation_rules(&config);
         let batch = match CheckedBatch::check(item.records, &rules, self.clock().now()) {
             Ok(batch) => batch,
             Err(invalid) => {
@@ -69,11 +104,14 @@ impl Shard {
             }
         };
         if !partition.parked.borrow().is_empty() {
-            partition.parked.borrow_mut().push_back(ParkedBatch { batch, token });
+            partition
+                .parked
+                .borrow_mut()
+                .push_back(ParkedBatch { batch, token });
             return;
         }
         if let Err(parked) = self.try_append(&partition, batch, token) {
-            partition.parked.borrow_mut().push_back(parked);
+            partition.parked.borrow_mut().push_back(*parked);
         }
         self.prepare(&partition);
     }
@@ -84,21 +122,41 @@ impl Shard {
         partition: &Rc<HostedPartition>,
         batch: CheckedBatch,
         token: AppendToken,
-    ) -> Result<(), ParkedBatch> {
+    ) -> Result<(), Box<ParkedBatch>> {
         let monotonic = self.clock().monotonic();
         let mut leader = partition.leader.borrow_mut();
         let cached_before = Cached::of(&leader);
         let outcome = leader.append(&batch, self.clock().now(), monotonic.as_ns());
         let (answer, confirm_at) = match outcome {
-            Outcome::NotNow(_) => return Err(ParkedBatch { batch, token }),
-            Outcome::Refused { why, confirm_at } => (Err(PartitionError::Producer(why)), confirm_at),
-            Outcome::InLog { base_offset, log_append_time, confirm_at } => {
+            Outcome::NotNow(_) => return Err(Box::new(ParkedBatch { batch, token })),
+            Outcome::Refused { why, confirm_at } => {
+                (Err(PartitionError::Producer(why)), confirm_at)
+            }
+            Outcome::InLog {
+                base_offset,
+                log_append_time,
+                confirm_at,
+            } => {
                 let log_start = leader.log().start();
-                (Ok(AppendDone { base_offset, log_append_time, log_start }), confirm_at)
+                (
+                    Ok(AppendDone {
+                        base_offset,
+                        log_append_time,
+                        log_start,
+                    }),
+                    confirm_at,
+                )
             }
         };
         let cached = Cached::of(&leader).since(cached_before);
-        let ready = leader.wait_for_ack(confirm_at, token.with(answer));
+        if answer.is_ok() {
+            self.metrics().count(Counter::BatchesAppended, 1);
+            let record_count = batch.header().record_count as u64;
+            self.metrics().count(Counter::RecordsAppended, record_count);
+        }
+        let mut token = token.with(answer);
+        token.appended_at = Some(monotonic);
+        let ready = leader.wait_for_ack(confirm_at, token);
         drop(leader);
         self.note_cached(partition, cached);
         partition.last_append.set(monotonic);
@@ -112,16 +170,23 @@ impl Shard {
     /// Appends what waited for room, as far as there is room now.
     pub(super) fn append_parked(self: &Rc<Self>, partition: &Rc<HostedPartition>) {
         loop {
-            let Some(ParkedBatch { batch, token }) = partition.parked.borrow_mut().pop_front() else { break };
+            let Some(ParkedBatch { batch, token }) = partition.parked.borrow_mut().pop_front()
+            else {
+                break;
+            };
             if let Err(parked) = self.try_append(partition, batch, token) {
-                partition.parked.borrow_mut().push_front(parked);
+                partition.parked.borrow_mut().push_front(*parked);
                 break;
             }
         }
     }
 
     /// Refuses what waited for room.
-    pub(super) fn refuse_parked(self: &Rc<Self>, partition: &HostedPartition, why: &PartitionError) {
+    pub(super) fn refuse_parked(
+        self: &Rc<Self>,
+        partition: &HostedPartition,
+        why: &PartitionError,
+    ) {
         let parked = std::mem::take(&mut *partition.parked.borrow_mut());
         for ParkedBatch { token, .. } in parked {
             self.answer_append(token.with(Err(why.clone())));
@@ -130,8 +195,20 @@ impl Shard {
 
     /// Gives a batch the answer that it carries.
     pub(super) fn answer_append(&self, token: AppendToken) {
-        let AppendToken { group, index, answer } = token;
-        group.replies.borrow_mut()[index] = Some(answer.expect("a token that is answered carries its answer"));
+        let AppendToken {
+            group,
+            index,
+            answer,
+            appended_at,
+        } = token;
+        self.metrics().lower_gauge(Gauge::AcksWaiting, 1);
+        if let Some(appended_at) = appended_at {
+            let waited = self.clock().monotonic().since(appended_at);
+            self.metrics()
+                .record_stage(PRODUCE, Stage::Disk, waited.as_nanos() as u64);
+        }
+        group.replies.borrow_mut()[index] =
+            Some(answer.expect("a token that is answered carries its answer"));
         group.open_count.set(group.open_count.get() - 1);
         if group.open_count.get() == 0 {
             self.finish_group(&group);
@@ -145,7 +222,10 @@ impl Shard {
 
     fn finish_group(&self, group: &AppendGroup) {
         let replies = std::mem::take(&mut *group.replies.borrow_mut());
-        let replies = replies.into_iter().map(|reply| reply.expect("every batch was answered")).collect();
+        let replies = replies
+            .into_iter()
+            .map(|reply| reply.expect("every batch was answered"))
+            .collect();
         let reply = group.reply.take().expect("a command is answered once");
         self.router().answer(reply, replies);
     }

@@ -31,7 +31,11 @@ pub struct ReplyTo<T>(Target<T>);
 
 #[derive(Debug)]
 enum Target<T> {
-    Core { cell: Cell<T>, origin: ShardId, slot: CallSlot },
+    Core {
+        cell: Cell<T>,
+        origin: ShardId,
+        slot: CallSlot,
+    },
     /// A thread that runs no executor, and blocks until it has its answer.
     Thread(Sender<T>),
 }
@@ -47,7 +51,10 @@ impl<T> ReplyTo<T> {
     pub fn fill(self, value: T) -> Option<(ShardId, CallSlot)> {
         match self.0 {
             Target::Core { cell, origin, slot } => {
-                let before = cell.lock().expect("no holder of the lock panics").replace(value);
+                let before = cell
+                    .lock()
+                    .expect("no holder of the lock panics")
+                    .replace(value);
                 assert!(before.is_none(), "a call was answered twice");
                 Some((origin, slot))
             }
@@ -71,13 +78,21 @@ impl CallTable {
         let cell = Cell::default();
         let index = self.wakers.borrow_mut().insert(None);
         let slot = CallSlot(u32::try_from(index).expect("calls in flight are bounded"));
-        let call = Call { cell: cell.clone(), slot, table: self.clone() };
+        let call = Call {
+            cell: cell.clone(),
+            slot,
+            table: self.clone(),
+        };
         (ReplyTo(Target::Core { cell, origin, slot }), call)
     }
 
     /// Lets the call of `slot` look at its cell. A slot that was given up, or is another call's by now, is woken for nothing.
     pub fn wake(&self, slot: CallSlot) {
-        let waker = self.wakers.borrow_mut().get_mut(slot.0 as usize).and_then(Option::take);
+        let waker = self
+            .wakers
+            .borrow_mut()
+            .get_mut(slot.0 as usize)
+            .and_then(Option::take);
         if let Some(waker) = waker {
             waker.wake();
         }
@@ -96,7 +111,12 @@ impl<T> Future for Call<T> {
     type Output = T;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
-        if let Some(value) = self.cell.lock().expect("no holder of the lock panics").take() {
+        if let Some(value) = self
+            .cell
+            .lock()
+            .expect("no holder of the lock panics")
+            .take()
+        {
             return Poll::Ready(value);
         }
         self.table.wakers.borrow_mut()[self.slot.0 as usize] = Some(context.waker().clone());
@@ -121,7 +141,10 @@ mod tests {
         let (reply, call) = table.open::<u32>(ShardId(0));
         let mut call = Box::pin(call);
         assert_eq!(block_on(poll_once(&mut call)), None);
-        let (origin, slot) = std::thread::spawn(move || reply.fill(7)).join().unwrap().unwrap();
+        let (origin, slot) = std::thread::spawn(move || reply.fill(7))
+            .join()
+            .unwrap()
+            .unwrap();
         assert_eq!(origin, ShardId(0));
         table.wake(slot);
         assert_eq!(block_on(call), 7);

@@ -5,14 +5,15 @@ use std::sync::Arc;
 use bytes::Bytes;
 use smallvec::SmallVec;
 
+use crate::io::clock::Monotonic;
 use crate::io::disk::DiskError;
 use crate::metadata::{MetadataDelta, MetadataImage};
 use crate::model::{LeaderEpoch, Offset, TimestampMs, TopicPartition};
-use crate::storage::producer_state::ActiveProducer;
+use crate::partition::leader::ProducerRefusal;
 use crate::record::validate::InvalidBatch;
 use crate::shard::call::{CallSlot, ReplyTo};
-use crate::partition::leader::ProducerRefusal;
 use crate::storage::file_error::FileError;
+use crate::storage::producer_state::ActiveProducer;
 use crate::storage::reader::ReadError;
 
 /// What travels over the mesh.
@@ -29,15 +30,22 @@ pub enum Message {
 
 #[derive(Debug)]
 pub enum Command {
-    Append(Vec<AppendItem>, ReplyTo<Vec<AppendReply>>),
+    Append(AppendRequest, ReplyTo<Vec<AppendReply>>),
     Read(ReadRequest, ReplyTo<Vec<ReadReply>>),
     AwaitData(Vec<(TopicPartition, Offset)>, WaitFlag, ReplyTo<()>),
     ListOffsets(Vec<ListOffsetsItem>, ReplyTo<Vec<ListOffsetsReply>>),
     EpochEnds(Vec<EpochEndItem>, ReplyTo<Vec<EpochEndReply>>),
-    DeleteRecords(Vec<(TopicPartition, DeleteBefore)>, ReplyTo<Vec<DeleteRecordsReply>>),
+    DeleteRecords(
+        Vec<(TopicPartition, DeleteBefore)>,
+        ReplyTo<Vec<DeleteRecordsReply>>,
+    ),
     LogSizes(ReplyTo<Vec<LogSize>>),
     Producers(Vec<TopicPartition>, ReplyTo<Vec<ProducersReply>>),
-    ApplyMetadata(Arc<MetadataImage>, Arc<MetadataDelta>, ReplyTo<Result<(), String>>),
+    ApplyMetadata(
+        Arc<MetadataImage>,
+        Arc<MetadataDelta>,
+        ReplyTo<Result<(), String>>,
+    ),
     /// Flush and checkpoint everything; nothing is appended afterwards.
     Stop(ReplyTo<Result<(), String>>),
 }
@@ -48,15 +56,30 @@ pub enum PartitionError {
     #[error("partition {0} is not here")]
     Unknown(TopicPartition),
     #[error("leader epoch {given} is older than {current}")]
-    FencedLeaderEpoch { given: LeaderEpoch, current: LeaderEpoch },
+    FencedLeaderEpoch {
+        given: LeaderEpoch,
+        current: LeaderEpoch,
+    },
     #[error("leader epoch {given} is newer than {current}")]
-    UnknownLeaderEpoch { given: LeaderEpoch, current: LeaderEpoch },
+    UnknownLeaderEpoch {
+        given: LeaderEpoch,
+        current: LeaderEpoch,
+    },
     #[error("offset {offset} is not in {start}..{end}")]
-    OffsetOutOfRange { offset: Offset, start: Offset, end: Offset },
+    OffsetOutOfRange {
+        offset: Offset,
+        start: Offset,
+        end: Offset,
+    },
     #[error("{0}")]
     InvalidBatch(InvalidBatch),
     #[error("{0}")]
     Producer(ProducerRefusal),
+    #[error("{in_sync_count} replicas are in sync; min.insync.replicas is {needed_count}")]
+    NotEnoughReplicas {
+        in_sync_count: u32,
+        needed_count: u32,
+    },
     #[error("the disk is full: {0}")]
     DiskFull(Arc<DiskError>),
     #[error("the log directory is offline: {0}")]
@@ -70,10 +93,19 @@ pub enum PartitionError {
 }
 
 #[derive(Debug)]
+pub struct AppendRequest {
+    pub items: Vec<AppendItem>,
+    /// When it was dispatched, on the clock that all cores share.
+    pub sent_at: Monotonic,
+}
+
+#[derive(Debug)]
 pub struct AppendItem {
     pub partition: TopicPartition,
     /// The `records` field of the produce request, as it came.
     pub records: Bytes,
+    /// acks=all: refused while fewer replicas are in sync than `min.insync.replicas`.
+    pub needs_all: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,6 +123,8 @@ pub struct ReadRequest {
     pub items: Vec<ReadItem>,
     /// Over all items; the first batch found is returned even if it is larger.
     pub max_bytes: usize,
+    /// When it was dispatched.
+    pub sent_at: Monotonic,
 }
 
 #[derive(Clone, Copy, Debug)]

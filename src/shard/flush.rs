@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use crate::io::disk::{DiskError, OpenMode};
 use crate::io::executor;
+use crate::metrics::Counter;
 use crate::partition::leader::Progress;
 use crate::shard::append::AppendToken;
 use crate::shard::command::PartitionError;
@@ -44,7 +45,10 @@ impl Shard {
                 return;
             }
             let now = self.clock().monotonic();
-            self.metrics().record_disk_write(write.chunk.padded_len(), now.since(started).as_nanos() as u64);
+            self.metrics().record_disk_write(
+                write.chunk.padded_len(),
+                now.since(started).as_nanos() as u64,
+            );
             if partition.unsynced_since.get().is_none() {
                 partition.unsynced_since.set(Some(now));
                 self.note_unsynced(partition);
@@ -75,7 +79,10 @@ impl Shard {
     }
 
     async fn write(&self, partition: &HostedPartition, write: &TailWrite) -> Result<(), DiskError> {
-        let key = SegmentKey { log: partition.log_id(), segment: write.segment };
+        let key = SegmentKey {
+            log: partition.log_id(),
+            segment: write.segment,
+        };
         let file = match self.files().opened(key) {
             Some(file) => file,
             None => {
@@ -87,7 +94,11 @@ impl Shard {
     }
 
     /// Lets those go on who waited for what has just been reached.
-    pub(super) fn go_on(self: &Rc<Self>, partition: &Rc<HostedPartition>, progress: Progress<AppendToken, DataWaiter>) {
+    pub(super) fn go_on(
+        self: &Rc<Self>,
+        partition: &Rc<HostedPartition>,
+        progress: Progress<AppendToken, DataWaiter>,
+    ) {
         for token in progress.acks {
             self.answer_append(token);
         }
@@ -100,10 +111,15 @@ impl Shard {
     }
 
     /// An I/O error: the directory goes offline, and whoever waits for this partition is refused.
-    pub(super) fn fail_partition(self: &Rc<Self>, partition: &Rc<HostedPartition>, error: &dyn std::fmt::Display) {
+    pub(super) fn fail_partition(
+        self: &Rc<Self>,
+        partition: &Rc<HostedPartition>,
+        error: &dyn std::fmt::Display,
+    ) {
         if partition.flags.is_gone.get() {
             return;
         }
+        self.metrics().count(Counter::DiskErrors, 1);
         self.log_dir().fail(error);
         let why = PartitionError::LogDirOffline(error.to_string().into());
         let progress = partition.leader.borrow_mut().fail();

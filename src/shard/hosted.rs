@@ -6,11 +6,11 @@ use std::path::PathBuf;
 
 use crate::config::TopicConfig;
 use crate::io::clock::Monotonic;
-use crate::model::{Offset, TopicName, TopicPartition};
-use crate::storage::log::LogId;
+use crate::model::{FilePosition, Offset, TopicName, TopicPartition};
 use crate::partition::leader::{CheckedBatch, Leader};
 use crate::shard::append::AppendToken;
 use crate::shard::read::DataWaiter;
+use crate::storage::log::LogId;
 
 /// The leader, with what this product hands back to those who wait.
 pub type HostedLeader = Leader<AppendToken, DataWaiter>;
@@ -25,6 +25,8 @@ pub struct HostedPartition {
     pub partition: TopicPartition,
     pub topic: TopicName,
     pub config: Cell<TopicConfig>,
+    /// Replicas in sync, this one included.
+    pub in_sync_count: u32,
     pub leader: RefCell<HostedLeader>,
     pub parked: RefCell<VecDeque<ParkedBatch>>,
     pub flags: Flags,
@@ -32,6 +34,8 @@ pub struct HostedPartition {
     /// When the oldest bytes that no fdatasync covers were written.
     pub unsynced_since: Cell<Option<Monotonic>>,
     pub checkpointed: Cell<Checkpointed>,
+    /// How much space the file holds that waits to become the next segment, if there is one.
+    pub spare: Cell<Option<FilePosition>>,
     log_id: LogId,
     directory: PathBuf,
 }
@@ -50,6 +54,7 @@ impl HostedPartition {
         partition: TopicPartition,
         topic: TopicName,
         config: TopicConfig,
+        in_sync_count: u32,
         leader: HostedLeader,
         checkpointed: Checkpointed,
     ) -> Self {
@@ -57,11 +62,13 @@ impl HostedPartition {
             partition,
             topic,
             config: Cell::new(config),
+            in_sync_count,
             parked: RefCell::default(),
             flags: Flags::default(),
             last_append: Cell::new(checkpointed.at),
             unsynced_since: Cell::new(None),
             checkpointed: Cell::new(checkpointed),
+            spare: Cell::new(None),
             log_id: leader.log().id(),
             directory: leader.log().directory().to_owned(),
             leader: RefCell::new(leader),
@@ -96,6 +103,8 @@ pub struct Flags {
     pub is_checkpointing: Cell<bool>,
     /// A file was made in its directory since the directory was last synced.
     pub has_new_files: Cell<bool>,
+    /// The last attempt to prepare space failed.
+    pub is_out_of_space: Cell<bool>,
     /// Deleted: tasks that still run on it must not touch its directory.
     pub is_gone: Cell<bool>,
 }

@@ -6,28 +6,40 @@ use std::time::Duration;
 
 use crate::io::disk::OpenMode;
 use crate::io::{blocking, executor};
+use crate::metrics::Counter;
 use crate::model::Offset;
-use crate::model::limits::{CHECKPOINTS_PER_TICK_MAX, HOUSEKEEPING_MS, IDLE_AFTER_MS};
+use crate::model::limits::{
+    CHECKPOINTS_PER_TICK_MAX, DISK_BYTES_MS, HOUSEKEEPING_MS, IDLE_AFTER_MS,
+};
 use crate::shard::command::PartitionError;
 use crate::shard::hosted::{Checkpointed, HostedPartition};
 use crate::shard::runtime::Shard;
 use crate::storage::log::{SegmentKey, ToSeal};
-use crate::storage::partition_files;
+use crate::storage::open_files::Retired;
 use crate::storage::snapshot::Snapshot;
+use crate::storage::{partition_files, segment_name};
 
 impl Shard {
     /// Runs as long as the shard does: a tick every `HOUSEKEEPING_MS`.
     pub(super) async fn keep_house(self: Rc<Self>) {
         let mut retention_due = self.clock().monotonic();
+        let mut disk_bytes_due = retention_due;
         loop {
             executor::sleep(Duration::from_millis(HOUSEKEEPING_MS)).await;
+            self.metrics().count(Counter::Ticks, 1);
             self.sync_what_is_due();
+            self.free_cache();
             self.publish_gauges();
             self.look_after_active().await;
             let now = self.clock().monotonic();
             if now >= retention_due {
-                retention_due = now + Duration::from_millis(self.config().retention_check_interval_ms);
+                retention_due =
+                    now + Duration::from_millis(self.config().retention_check_interval_ms);
                 self.expire_everywhere();
+            }
+            if now >= disk_bytes_due {
+                disk_bytes_due = now + Duration::from_millis(DISK_BYTES_MS);
+                self.publish_disk_bytes();
             }
         }
     }
@@ -38,14 +50,18 @@ impl Shard {
         let to_seal = partition.leader.borrow_mut().log_mut().take_to_seal();
         for segment in to_seal {
             let (shard, partition) = (self.clone(), partition.clone());
-            executor::spawn_background(async move { shard.seal(&partition, segment).await }).detach();
+            executor::spawn_background(async move { shard.seal(&partition, segment).await })
+                .detach();
         }
     }
 
     /// Cuts a full segment to its exact length, stores its indexes, and then a checkpoint that says so.
     async fn seal(self: &Rc<Self>, partition: &Rc<HostedPartition>, segment: ToSeal) {
         let cut = async {
-            let file = self.files().get(segment.key, &segment.path, OpenMode::Existing).await?;
+            let file = self
+                .files()
+                .get(segment.key, &segment.path, OpenMode::Existing)
+                .await?;
             file.truncate(segment.size.0).await?;
             file.fdatasync().await
         };
@@ -61,22 +77,23 @@ impl Shard {
             tracing::warn!(segment = %segment.path.display(), %error, "indexes were not stored; they are made anew when needed");
         }
         partition.leader.borrow_mut().log_mut().on_sealed();
+        self.metrics().count(Counter::SegmentsSealed, 1);
         drop(self.checkpoint(partition).await);
     }
 
     // ---- checkpoints
 
     /// Completes when a checkpoint of everything appended so far is on disk. One at a time for each partition.
-    pub(super) async fn checkpoint(self: &Rc<Self>, partition: &Rc<HostedPartition>) -> Result<(), PartitionError> {
+    pub(super) async fn checkpoint(
+        self: &Rc<Self>,
+        partition: &Rc<HostedPartition>,
+    ) -> Result<(), PartitionError> {
         let (turn, snapshot) = loop {
             self.check_usable(partition)?;
             let turn = CheckpointTurn::wait(partition).await;
-            let leader = partition.leader.borrow();
-            if leader.log().is_sealed_up() {
-                let before = partition.checkpointed.get().offset;
-                break (turn, Snapshot::take(partition.partition, leader.log(), leader.producers(), before));
+            if let Some(snapshot) = snapshot_of(partition) {
+                break (turn, snapshot);
             }
-            drop(leader);
             drop(turn);
             executor::sleep(Duration::from_millis(1)).await;
         };
@@ -87,18 +104,28 @@ impl Shard {
         }
         self.check_usable(partition)?;
         let size_bytes = partition.leader.borrow().log().size_bytes();
-        let checkpointed = Checkpointed { offset: snapshot.offset(), at: self.clock().monotonic(), size_bytes };
+        let checkpointed = Checkpointed {
+            offset: snapshot.offset(),
+            at: self.clock().monotonic(),
+            size_bytes,
+        };
         let (segment, saved) = snapshot.saves();
         let directory = partition.directory();
         let written = blocking::run(move || snapshot.write(&directory)).await;
         drop(turn);
         match written {
             Ok(()) => {
-                partition.leader.borrow_mut().log_mut().on_indexes_saved(segment, saved);
+                partition
+                    .leader
+                    .borrow_mut()
+                    .log_mut()
+                    .on_indexes_saved(segment, saved);
                 partition.checkpointed.set(checkpointed);
                 Ok(())
             }
-            Err(_) if partition.flags.is_gone.get() => Err(PartitionError::Unknown(partition.partition)),
+            Err(_) if partition.flags.is_gone.get() => {
+                Err(PartitionError::Unknown(partition.partition))
+            }
             Err(error) => {
                 if !error.is_disk_full() {
                     self.log_dir().fail(&error);
@@ -123,13 +150,17 @@ impl Shard {
         let now = self.clock().monotonic();
         let mut checkpoints_left = CHECKPOINTS_PER_TICK_MAX;
         for partition in self.active_partitions() {
-            let is_idle = now.since(partition.last_append.get()) >= Duration::from_millis(IDLE_AFTER_MS);
+            let is_idle =
+                now.since(partition.last_append.get()) >= Duration::from_millis(IDLE_AFTER_MS);
             let is_behind = partition.is_behind();
             if is_behind && checkpoints_left > 0 && !partition.flags.is_checkpointing.get() {
                 if is_idle || self.is_checkpoint_due(&partition) {
                     checkpoints_left -= 1;
                     let (shard, partition) = (self.clone(), partition.clone());
-                    executor::spawn_background(async move { drop(shard.checkpoint(&partition).await) }).detach();
+                    executor::spawn_background(
+                        async move { drop(shard.checkpoint(&partition).await) },
+                    )
+                    .detach();
                 }
             } else if is_idle && !is_behind {
                 self.put_to_rest(&partition).await;
@@ -137,7 +168,7 @@ impl Shard {
         }
     }
 
-    /// Frees what an idle partition holds: prepared space, chunks, open files.
+    /// Frees what an idle partition holds: prepared space, open files, what of its memory is not cache.
     async fn put_to_rest(&self, partition: &Rc<HostedPartition>) {
         if partition.flags.is_preparing.get() || partition.flags.is_gone.get() {
             return;
@@ -151,15 +182,23 @@ impl Shard {
             let end = log.active().size();
             let (key, path) = (log.active_key(), log.active().path().to_owned());
             let gives_back = log.space().give_back(end);
-            let cached_bytes = log.tail().bytes();
             log.release_memory();
-            self.note_uncached(cached_bytes);
             gives_back.then_some((key, path, end))
         };
         self.set_inactive(partition);
+        if partition.spare.take().is_some() {
+            let spare = partition.directory().join(segment_name::spare_file());
+            let _ = blocking::run(move || std::fs::remove_file(&spare)).await;
+        }
         if let Some((key, path, end)) = to_cut {
             partition.flags.is_preparing.set(true);
-            let cut = async { self.files().get(key, &path, OpenMode::Existing).await?.truncate(end.0).await };
+            let cut = async {
+                self.files()
+                    .get(key, &path, OpenMode::Existing)
+                    .await?
+                    .truncate(end.0)
+                    .await
+            };
             if let Err(error) = cut.await {
                 tracing::warn!(%error, "unused space was not given back");
             }
@@ -175,9 +214,16 @@ impl Shard {
 
     fn expire_everywhere(self: &Rc<Self>) {
         let now = self.clock().monotonic();
-        let expiration_ns = self.config().producer_id_expiration_ms.saturating_mul(1_000_000);
+        let expiration_ns = self
+            .config()
+            .producer_id_expiration_ms
+            .saturating_mul(1_000_000);
         for partition in self.partitions() {
-            partition.leader.borrow_mut().producers_mut().expire(now.as_ns(), expiration_ns);
+            partition
+                .leader
+                .borrow_mut()
+                .producers_mut()
+                .expire(now.as_ns(), expiration_ns);
             self.delete_due_segments(&partition);
         }
     }
@@ -199,8 +245,13 @@ impl Shard {
         if dropped.is_empty() {
             return;
         }
-        let bases: Vec<Offset> = dropped.iter().map(|segment| segment.base_offset()).collect();
+        let bases: Vec<Offset> = dropped
+            .iter()
+            .map(|segment| segment.base_offset())
+            .collect();
         let log = partition.log_id();
+        self.metrics()
+            .count(Counter::SegmentsDeleted, bases.len() as u64);
         let (shard, partition) = (self.clone(), partition.clone());
         executor::spawn_background(async move {
             // The checkpoint first: a start offset that points at a deleted file would be a lie.
@@ -208,7 +259,7 @@ impl Shard {
                 return;
             }
             for segment in &bases {
-                shard.files().close(SegmentKey { log, segment: *segment });
+                shard.files().retire(Retired::Segment(SegmentKey { log, segment: *segment })).await;
             }
             tracing::info!(topic = %partition.topic, partition = %partition.partition.partition, segments = bases.len(), "deleted by retention");
             let directory = partition.directory();
@@ -230,7 +281,9 @@ impl Shard {
         let mut first_failure = Ok(());
         for partition in self.partitions() {
             self.refuse_parked(&partition, &PartitionError::Stopping);
-            if partition.is_behind() && let Err(error) = self.checkpoint(&partition).await {
+            if partition.is_behind()
+                && let Err(error) = self.checkpoint(&partition).await
+            {
                 first_failure = first_failure.and(Err(format!("{}: {error}", partition.topic)));
                 continue;
             }
@@ -241,6 +294,14 @@ impl Shard {
         }
         first_failure
     }
+}
+
+/// A snapshot, unless a segment is still to be sealed.
+fn snapshot_of(partition: &HostedPartition) -> Option<Snapshot> {
+    let leader = partition.leader.borrow();
+    let (log, before) = (leader.log(), partition.checkpointed.get().offset);
+    log.is_sealed_up()
+        .then(|| Snapshot::take(partition.partition, log, leader.producers(), before))
 }
 
 /// The right to write a partition's checkpoint and index files; dropped when done.

@@ -18,7 +18,12 @@ struct Inner {
 
 impl LogDir {
     pub fn new(path: PathBuf) -> Self {
-        Self { inner: Arc::new(Inner { path, failure: OnceLock::new() }) }
+        Self {
+            inner: Arc::new(Inner {
+                path,
+                failure: OnceLock::new(),
+            }),
+        }
     }
 
     pub fn path(&self) -> &Path {

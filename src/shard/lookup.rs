@@ -7,15 +7,19 @@ use crate::io::executor;
 use crate::model::{LeaderEpoch, Offset, TimestampMs, TopicPartition};
 use crate::shard::call::ReplyTo;
 use crate::shard::command::{
-    DeleteBefore, DeleteRecordsReply, EpochEndItem, EpochEndReply, ListOffsetsItem, ListOffsetsReply, ListedOffset,
-    LogSize, OffsetAt, PartitionError, ProducersReply,
+    DeleteBefore, DeleteRecordsReply, EpochEndItem, EpochEndReply, ListOffsetsItem,
+    ListOffsetsReply, ListedOffset, LogSize, OffsetAt, PartitionError, ProducersReply,
 };
 use crate::shard::read::check_epoch;
 use crate::shard::runtime::Shard;
 use crate::storage::reader::find_by_time;
 
 impl Shard {
-    pub(super) fn list_offsets(self: &Rc<Self>, items: Vec<ListOffsetsItem>, reply: ReplyTo<Vec<ListOffsetsReply>>) {
+    pub(super) fn list_offsets(
+        self: &Rc<Self>,
+        items: Vec<ListOffsetsItem>,
+        reply: ReplyTo<Vec<ListOffsetsReply>>,
+    ) {
         let shard = self.clone();
         executor::spawn_local(async move {
             let mut replies = Vec::with_capacity(items.len());
@@ -28,28 +32,42 @@ impl Shard {
     }
 
     async fn list_offset(&self, item: ListOffsetsItem) -> ListOffsetsReply {
-        let partition = self.partition(item.partition).ok_or(PartitionError::Unknown(item.partition))?;
+        let partition = self
+            .partition(item.partition)
+            .ok_or(PartitionError::Unknown(item.partition))?;
         let (views, timestamp, from, below) = {
             let leader = partition.leader.borrow();
             check_epoch(leader.epoch(), item.current_epoch)?;
             let log = leader.log();
             let at_offset = |offset| {
                 let leader_epoch = log.epochs().epoch_of(offset).unwrap_or(leader.epoch());
-                Ok(Some(ListedOffset { timestamp: TimestampMs::NONE, offset, leader_epoch }))
+                Ok(Some(ListedOffset {
+                    timestamp: TimestampMs::NONE,
+                    offset,
+                    leader_epoch,
+                }))
             };
             match item.at {
                 OffsetAt::Earliest => return at_offset(log.start()),
                 OffsetAt::Nowhere => return Ok(None),
                 OffsetAt::Latest => return at_offset(leader.high_watermark()),
-                OffsetAt::Timestamp(timestamp) => {
-                    (log.plan_time_lookup(timestamp), timestamp, log.start(), leader.high_watermark())
-                }
+                OffsetAt::Timestamp(timestamp) => (
+                    log.plan_time_lookup(timestamp),
+                    timestamp,
+                    log.start(),
+                    leader.high_watermark(),
+                ),
                 OffsetAt::MaxTimestamp => {
                     let timestamp = log.max_timestamp();
                     if timestamp == TimestampMs::NONE {
                         return Ok(None);
                     }
-                    (log.plan_time_lookup(timestamp), timestamp, log.start(), leader.high_watermark())
+                    (
+                        log.plan_time_lookup(timestamp),
+                        timestamp,
+                        log.start(),
+                        leader.high_watermark(),
+                    )
                 }
             }
         };
@@ -62,7 +80,11 @@ impl Shard {
         Ok(found.map(|found| ListedOffset {
             timestamp: found.timestamp,
             offset: found.offset,
-            leader_epoch: leader.log().epochs().epoch_of(found.offset).unwrap_or(leader.epoch()),
+            leader_epoch: leader
+                .log()
+                .epochs()
+                .epoch_of(found.offset)
+                .unwrap_or(leader.epoch()),
         }))
     }
 
@@ -71,7 +93,9 @@ impl Shard {
     }
 
     fn epoch_end(&self, item: &EpochEndItem) -> EpochEndReply {
-        let partition = self.partition(item.partition).ok_or(PartitionError::Unknown(item.partition))?;
+        let partition = self
+            .partition(item.partition)
+            .ok_or(PartitionError::Unknown(item.partition))?;
         let leader = partition.leader.borrow();
         check_epoch(leader.epoch(), item.current_epoch)?;
         if item.epoch > leader.epoch() {
@@ -81,7 +105,10 @@ impl Shard {
         if item.epoch == leader.epoch() {
             return Ok((item.epoch, leader.log().end().offset));
         }
-        let end = leader.log().epochs().end_offset_for(item.epoch, leader.log().end().offset);
+        let end = leader
+            .log()
+            .epochs()
+            .end_offset_for(item.epoch, leader.log().end().offset);
         Ok((end.epoch, end.end_offset))
     }
 
@@ -118,7 +145,11 @@ impl Shard {
     }
 
     /// Completes when the new log start offset would survive a crash.
-    async fn delete_before(self: &Rc<Self>, id: TopicPartition, before: DeleteBefore) -> DeleteRecordsReply {
+    async fn delete_before(
+        self: &Rc<Self>,
+        id: TopicPartition,
+        before: DeleteBefore,
+    ) -> DeleteRecordsReply {
         let partition = self.partition(id).ok_or(PartitionError::Unknown(id))?;
         if let Some(why) = self.log_dir().failure() {
             return Err(PartitionError::LogDirOffline(why));

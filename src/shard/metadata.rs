@@ -18,14 +18,16 @@ use crate::storage::active_segment::RollRules;
 use crate::storage::file_error::FileError;
 use crate::storage::log::{FoundLog, Log, LogSettings};
 use crate::storage::offset_index::OFFSET_INDEX_ENTRY_BYTES;
+use crate::storage::open_files::Retired;
 use crate::storage::partition_dir::{DeletedDirName, PartitionDirName};
-use crate::storage::recovery::{RecoveryError, RecoveryRules, Recovered, recover};
+use crate::storage::recovery::{Recovered, RecoveryError, RecoveryRules, recover};
 
 /// A partition that recovery has read, on its way to the shard that will host it.
 pub struct RecoveredPartition {
     partition: TopicPartition,
     topic: TopicName,
     epoch: LeaderEpoch,
+    in_sync_count: u32,
     config: TopicConfig,
     directory: PathBuf,
     recovered: Recovered,
@@ -46,16 +48,31 @@ impl RecoveredPartition {
         log_dir: &Path,
         topic: &Topic,
         partition: TopicPartition,
-        epoch: LeaderEpoch,
         config: TopicConfig,
         now_ns: u64,
     ) -> Result<Self, OpenError> {
+        let state = topic
+            .partition(partition.partition)
+            .expect("a topic has its partitions");
+        let in_sync_count = u32::try_from(state.isr.len()).expect("replicas are few");
         let directory = partition_directory(log_dir, &topic.name, partition);
         std::fs::create_dir_all(&directory).map_err(FileError::of("create", &directory))?;
-        let rules = RecoveryRules { index_interval_bytes: config.index_interval_bytes, now_ns };
+        let rules = RecoveryRules {
+            index_interval_bytes: config.index_interval_bytes,
+            now_ns,
+        };
         let recovered = recover(&directory, partition, &rules)?;
         let tail_page = read_tail_page(&directory, &recovered)?;
-        Ok(Self { partition, topic: topic.name.clone(), epoch, config, directory, recovered, tail_page })
+        Ok(Self {
+            partition,
+            topic: topic.name.clone(),
+            epoch: state.leader_epoch,
+            in_sync_count,
+            config,
+            directory,
+            recovered,
+            tail_page,
+        })
     }
 
     pub fn partition(&self) -> TopicPartition {
@@ -71,7 +88,16 @@ impl RecoveredPartition {
 impl Shard {
     /// Hosts what recovery found.
     pub fn host_recovered(&self, found: RecoveredPartition) {
-        let RecoveredPartition { partition, topic, epoch, config, directory, recovered, tail_page } = found;
+        let RecoveredPartition {
+            partition,
+            topic,
+            epoch,
+            in_sync_count,
+            config,
+            directory,
+            recovered,
+            tail_page,
+        } = found;
         let checkpointed = Checkpointed {
             offset: recovered.recovery_point.offset,
             at: self.clock().monotonic(),
@@ -85,10 +111,26 @@ impl Shard {
             epochs: recovered.leader_epochs,
             tail_page,
         };
-        let log = Log::open(self.next_log_id(), directory, log_settings(&config), self.pool().clone(), found);
-        let checkpointed = Checkpointed { size_bytes: log.size_bytes(), ..checkpointed };
+        let log = Log::open(
+            self.next_log_id(),
+            directory,
+            log_settings(&config),
+            self.pool().clone(),
+            found,
+        );
+        let checkpointed = Checkpointed {
+            size_bytes: log.size_bytes(),
+            ..checkpointed
+        };
         let leader = Leader::new(epoch, log, recovered.producers, config.flush_message_count);
-        let hosted = Rc::new(HostedPartition::new(partition, topic, config, leader, checkpointed));
+        let hosted = Rc::new(HostedPartition::new(
+            partition,
+            topic,
+            config,
+            in_sync_count,
+            leader,
+            checkpointed,
+        ));
         if hosted.is_behind() {
             self.mark_active(&hosted);
         }
@@ -110,7 +152,11 @@ impl Shard {
         .detach();
     }
 
-    async fn follow(self: &Rc<Self>, image: Arc<MetadataImage>, delta: &MetadataDelta) -> Result<(), String> {
+    async fn follow(
+        self: &Rc<Self>,
+        image: Arc<MetadataImage>,
+        delta: &MetadataDelta,
+    ) -> Result<(), String> {
         let config = match delta.broker_settings_changed {
             true => Arc::new(online_config(&self.config(), &image)?),
             false => self.config(),
@@ -123,24 +169,37 @@ impl Shard {
         self.create_partitions(delta, &config).await?;
         self.set_image(image.clone(), config.clone());
         for partition in self.partitions() {
-            let Some(topic) = image.topic_by_id(partition.partition.topic) else { continue };
+            let Some(topic) = image.topic_by_id(partition.partition.topic) else {
+                continue;
+            };
             let is_changed = delta.broker_settings_changed
-                || delta.topics.iter().any(|change| change.reconfigured().is_some_and(|it| it.id == topic.id));
+                || delta
+                    .topics
+                    .iter()
+                    .any(|change| change.reconfigured().is_some_and(|it| it.id == topic.id));
             if is_changed {
-                let topic_config = config.topic_config(&topic.overrides).map_err(|error| error.to_string())?;
+                let topic_config = config
+                    .topic_config(&topic.overrides)
+                    .map_err(|error| error.to_string())?;
                 self.reconfigure(&partition, topic_config);
             }
         }
         Ok(())
     }
 
-    async fn create_partitions(&self, delta: &MetadataDelta, config: &BrokerConfig) -> Result<(), String> {
+    async fn create_partitions(
+        &self,
+        delta: &MetadataDelta,
+        config: &BrokerConfig,
+    ) -> Result<(), String> {
         let mut new = Vec::new();
         for change in &delta.topics {
-            for (topic, id, state) in change.created_partitions() {
+            for (topic, id, _) in change.created_partitions() {
                 if self.router().owner_of(id) == self.router().me() {
-                    let topic_config = config.topic_config(&topic.overrides).map_err(|error| error.to_string())?;
-                    new.push((topic.clone(), id, state.leader_epoch, topic_config));
+                    let topic_config = config
+                        .topic_config(&topic.overrides)
+                        .map_err(|error| error.to_string())?;
+                    new.push((topic.clone(), id, topic_config));
                 }
             }
         }
@@ -151,8 +210,10 @@ impl Shard {
         let now_ns = self.clock().monotonic().as_ns();
         let opened = blocking::run(move || {
             let mut opened = Vec::with_capacity(new.len());
-            for (topic, id, epoch, config) in new {
-                opened.push(RecoveredPartition::recover(&log_dir, &topic, id, epoch, config, now_ns)?);
+            for (topic, id, config) in new {
+                opened.push(RecoveredPartition::recover(
+                    &log_dir, &topic, id, config, now_ns,
+                )?);
             }
             dir::sync_dir(&log_dir).map_err(|error| FileError {
                 operation: "sync",
@@ -181,7 +242,9 @@ impl Shard {
     /// Lets go of the partitions of a deleted topic; their files go in the background.
     async fn delete_topic(self: &Rc<Self>, topic: &Topic) {
         for (id, _) in topic.partitions_from(0) {
-            let Some(partition) = self.unhost(id) else { continue };
+            let Some(partition) = self.unhost(id) else {
+                continue;
+            };
             partition.flags.is_gone.set(true);
             self.set_inactive(&partition);
             let why = PartitionError::Unknown(id);
@@ -199,10 +262,13 @@ impl Shard {
             for waiter in progress.waiters {
                 self.tell_waiter(waiter);
             }
-            self.files().close_log(partition.log_id());
+            self.files().retire(Retired::Log(partition.log_id())).await;
             self.read_ahead().forget(partition.log_id());
             let from = partition.directory();
-            let to = self.log_dir().path().join(DeletedDirName::new(&topic.name, topic.id, id.partition).to_string());
+            let to = self
+                .log_dir()
+                .path()
+                .join(DeletedDirName::new(&topic.name, topic.id, id.partition).to_string());
             let renamed = blocking::run(move || std::fs::rename(&from, &to).map(|()| to)).await;
             match renamed {
                 Ok(to) => executor::spawn_background(async move {
@@ -222,11 +288,16 @@ impl Shard {
 pub fn online_config(config: &BrokerConfig, image: &MetadataImage) -> Result<BrokerConfig, String> {
     let cluster = image.broker_settings(None);
     let node = image.broker_settings(Some(config.node_id));
-    config.with_online(&cluster, &node).map_err(|error| error.to_string())
+    config
+        .with_online(&cluster, &node)
+        .map_err(|error| error.to_string())
 }
 
 fn partition_directory(log_dir: &Path, topic: &TopicName, partition: TopicPartition) -> PathBuf {
-    let name = PartitionDirName { topic: topic.clone(), partition: partition.partition };
+    let name = PartitionDirName {
+        topic: topic.clone(),
+        partition: partition.partition,
+    };
     log_dir.join(name.to_string())
 }
 
@@ -249,11 +320,13 @@ fn read_tail_page(directory: &Path, recovered: &Recovered) -> Result<Box<[u8]>, 
     let partial_bytes = recovered.active.size_bytes as usize % PAGE_BYTES;
     let mut page = vec![0; partial_bytes].into_boxed_slice();
     if partial_bytes > 0 {
-        let name = SegmentFileName::new(recovered.active.base_offset, SegmentFileKind::Log).to_string();
+        let name =
+            SegmentFileName::new(recovered.active.base_offset, SegmentFileKind::Log).to_string();
         let path = directory.join(name);
         let file = std::fs::File::open(&path).map_err(FileError::of("open", &path))?;
         let position = recovered.active.size_bytes - partial_bytes as u64;
-        file.read_exact_at(&mut page, position).map_err(FileError::of("read", &path))?;
+        file.read_exact_at(&mut page, position)
+            .map_err(FileError::of("read", &path))?;
     }
     Ok(page)
 }

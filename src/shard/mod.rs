@@ -7,6 +7,7 @@
 //! A borrow of a partition's leader is never held across an await.
 
 pub mod append;
+pub mod cache_budget;
 pub mod call;
 pub mod command;
 pub mod flush;

@@ -20,7 +20,10 @@ mod tests {
         let topic = TopicId(uuid::Uuid::new_v4());
         let mut counts = [0; 3];
         for partition in 0..99 {
-            let partition = TopicPartition { topic, partition: PartitionIndex(partition) };
+            let partition = TopicPartition {
+                topic,
+                partition: PartitionIndex(partition),
+            };
             counts[owner_of(partition, 3).index()] += 1;
         }
         assert_eq!(counts, [33, 33, 33]);

@@ -2,19 +2,24 @@
 
 use std::rc::Rc;
 
-use crate::io::disk::{DiskError, OpenMode};
-use crate::io::executor;
+use crate::io::disk::{DiskError, LogFile, OpenMode};
+use crate::io::{blocking, executor};
 use crate::model::FilePosition;
-use crate::model::limits::PREPARE_STEP_BYTES_MIN;
+use crate::model::limits::{PREPARE_STEP_BYTES_MAX, PREPARE_STEP_BYTES_MIN};
 use crate::shard::hosted::HostedPartition;
 use crate::shard::runtime::Shard;
 use crate::storage::log::{Admission, SegmentKey};
+use crate::storage::segment_name;
 
 /// What a partition needs before it can take what waits, or soon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Need {
     Step(FilePosition),
-    Segment { first_bytes: u64 },
+    Segment {
+        first_bytes: u64,
+    },
+    /// The active segment is half full: the next one is made ready.
+    Spare,
 }
 
 impl Shard {
@@ -23,7 +28,9 @@ impl Shard {
         if partition.flags.is_preparing.get() {
             return;
         }
-        let Some(need) = self.need(partition) else { return };
+        let Some(need) = self.need(partition) else {
+            return;
+        };
         partition.flags.is_preparing.set(true);
         let (shard, partition) = (self.clone(), partition.clone());
         executor::spawn_local(async move {
@@ -39,13 +46,21 @@ impl Shard {
             let prepared = match need {
                 Need::Step(to) => self.prepare_step(partition, to).await,
                 Need::Segment { first_bytes } => self.prepare_segment(partition, first_bytes).await,
+                Need::Spare => {
+                    self.prepare_spare(partition).await;
+                    return;
+                }
             };
             if let Err(error) = prepared {
                 let why = self.space_error(error);
-                tracing::warn!(topic = %partition.topic, partition = %partition.partition.partition, reason = %why, "no room");
+                if !partition.flags.is_out_of_space.replace(true) {
+                    let (topic, index) = (&partition.topic, partition.partition.partition);
+                    tracing::warn!(%topic, partition = %index, reason = %why, "no space: batches are refused");
+                }
                 self.refuse_parked(partition, &why);
                 return;
             }
+            partition.flags.is_out_of_space.set(false);
             self.append_parked(partition);
             next = self.need(partition);
         }
@@ -58,27 +73,44 @@ impl Shard {
         if let Some(first) = parked.front() {
             let batch_bytes = first.batch.size_bytes() as u64;
             if log.admission(first.batch.header(), self.clock().now()) == Admission::AfterRoll {
-                return Some(Need::Segment { first_bytes: batch_bytes });
+                return Some(Need::Segment {
+                    first_bytes: batch_bytes,
+                });
             }
             let end = log.active().size().plus(batch_bytes);
             return log.space().next_step(end).map(Need::Step);
         }
         let end = log.active().size();
-        log.space().next_step(end).map(Need::Step)
+        if let Some(to) = log.space().next_step(end) {
+            return Some(Need::Step(to));
+        }
+        let is_half_full = end.0 >= partition.config.get().segment_bytes / 2;
+        (is_half_full && partition.spare.get().is_none()).then_some(Need::Spare)
     }
 
-    async fn prepare_step(&self, partition: &HostedPartition, to: FilePosition) -> Result<(), DiskError> {
+    async fn prepare_step(
+        &self,
+        partition: &HostedPartition,
+        to: FilePosition,
+    ) -> Result<(), DiskError> {
         let (key, path) = {
             let leader = partition.leader.borrow();
-            (leader.log().active_key(), leader.log().active().path().to_owned())
+            (
+                leader.log().active_key(),
+                leader.log().active().path().to_owned(),
+            )
         };
-        let is_new = self.files().opened(key).is_none() && partition.leader.borrow().log().active().size() == FilePosition::ZERO;
+        let is_new = self.files().opened(key).is_none()
+            && partition.leader.borrow().log().active().size() == FilePosition::ZERO;
         let result = async {
             let file = self.files().get(key, &path, OpenMode::Create).await?;
             file.allocate(to.0).await
         }
         .await;
-        partition.flags.has_new_files.set(partition.flags.has_new_files.get() || is_new);
+        partition
+            .flags
+            .has_new_files
+            .set(partition.flags.has_new_files.get() || is_new);
         let mut leader = partition.leader.borrow_mut();
         match result {
             Ok(()) => leader.log_mut().space().on_step(),
@@ -87,30 +119,77 @@ impl Shard {
         result
     }
 
-    async fn prepare_segment(&self, partition: &HostedPartition, first_bytes: u64) -> Result<(), DiskError> {
-        let (key, path, segment_bytes) = {
+    /// Makes the next segment of the spare file if there is one, else of a new one, and rolls to it.
+    async fn prepare_segment(
+        &self,
+        partition: &HostedPartition,
+        first_bytes: u64,
+    ) -> Result<(), DiskError> {
+        let (key, path) = {
             let leader = partition.leader.borrow();
             let base_offset = leader.log().end().offset;
-            let path = leader.log().segment_path(base_offset);
-            (SegmentKey { log: leader.log().id(), segment: base_offset }, path, partition.config.get().segment_bytes)
+            (
+                SegmentKey {
+                    log: leader.log().id(),
+                    segment: base_offset,
+                },
+                leader.log().segment_path(base_offset),
+            )
         };
-        // A segment that follows a full one is likely to fill as well.
-        let prepared = segment_bytes.min(crate::model::limits::PREPARE_STEP_BYTES_MAX).max(first_bytes);
-        let prepared = FilePosition(prepared.next_multiple_of(PREPARE_STEP_BYTES_MIN));
-        let file = self.files().get(key, &path, OpenMode::Create).await?;
-        let allocated = file.allocate(prepared.0).await;
-        partition.flags.has_new_files.set(true);
-        match allocated {
-            Ok(()) => {
-                partition.leader.borrow_mut().log_mut().roll(prepared);
-                Ok(())
+        if partition.spare.get().is_some() {
+            let (spare, path) = (
+                partition.directory().join(segment_name::spare_file()),
+                path.clone(),
+            );
+            let renamed = blocking::run(move || std::fs::rename(&spare, &path)).await;
+            if let Err(error) = renamed {
+                tracing::warn!(%error, "the file prepared as the next segment is not used");
+                partition.spare.set(None);
             }
+        }
+        let file = self.files().get(key, &path, OpenMode::Create).await?;
+        let prepared = match partition.spare.take() {
+            Some(prepared) if prepared.0 >= first_bytes => prepared,
+            _ => {
+                let prepared = segment_space(partition, first_bytes);
+                if let Err(error) = file.allocate(prepared.0).await {
+                    // The file may have got longer all the same; an empty one disturbs nobody.
+                    let _ = file.truncate(0).await;
+                    return Err(error);
+                }
+                prepared
+            }
+        };
+        partition.flags.has_new_files.set(true);
+        partition.leader.borrow_mut().log_mut().roll(prepared);
+        Ok(())
+    }
+
+    /// Makes the file that will become the next segment. It is only a help: without it the roll makes one.
+    async fn prepare_spare(&self, partition: &HostedPartition) {
+        let path = partition.directory().join(segment_name::spare_file());
+        let prepared = segment_space(partition, 0);
+        let made = async {
+            let file = LogFile::open(&path, OpenMode::Create).await?;
+            file.allocate(prepared.0).await
+        };
+        match made.await {
+            Ok(()) => partition.spare.set(Some(prepared)),
             Err(error) => {
-                // The file may have got longer all the same; an empty one disturbs nobody.
-                self.files().close(key);
-                let _ = file.truncate(0).await;
-                Err(error)
+                tracing::debug!(%error, "no file was prepared as the next segment");
+                let _ = blocking::run(move || std::fs::remove_file(&path)).await;
             }
         }
     }
+}
+
+/// The space that a new segment starts with: one that follows a full segment is likely to fill as well.
+fn segment_space(partition: &HostedPartition, first_bytes: u64) -> FilePosition {
+    let prepared = partition
+        .config
+        .get()
+        .segment_bytes
+        .min(PREPARE_STEP_BYTES_MAX)
+        .max(first_bytes);
+    FilePosition(prepared.next_multiple_of(PREPARE_STEP_BYTES_MIN))
 }

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::io::executor;
+use crate::metrics::{Counter, Stage};
+use crate::model::api_key::FETCH;
 use crate::model::{LeaderEpoch, Offset, TopicPartition};
 use crate::shard::call::ReplyTo;
 use crate::shard::command::{PartitionError, ReadDone, ReadItem, ReadReply, ReadRequest, WaitFlag};
@@ -31,9 +33,19 @@ struct ReadProgress {
 
 impl Shard {
     pub(super) fn read(self: &Rc<Self>, request: ReadRequest, reply: ReplyTo<Vec<ReadReply>>) {
-        let ReadRequest { items, max_bytes } = request;
-        let mut progress =
-            ReadProgress { replies: Vec::with_capacity(items.len()), left_bytes: max_bytes, is_first: true };
+        let ReadRequest {
+            items,
+            max_bytes,
+            sent_at,
+        } = request;
+        let started = self.clock().monotonic();
+        let queued_ns = started.since(sent_at).as_nanos() as u64;
+        self.metrics().record_stage(FETCH, Stage::Queue, queued_ns);
+        let mut progress = ReadProgress {
+            replies: Vec::with_capacity(items.len()),
+            left_bytes: max_bytes,
+            is_first: true,
+        };
         let mut items = items.into_iter();
         while let Some(item) = items.next() {
             if let Some((partition, plan)) = self.read_from_memory(item, &mut progress) {
@@ -42,7 +54,8 @@ impl Shard {
                 executor::spawn_local(async move {
                     shard.read_from_disk(&partition, plan, &mut progress).await;
                     for item in items {
-                        if let Some((partition, plan)) = shard.read_from_memory(item, &mut progress) {
+                        if let Some((partition, plan)) = shard.read_from_memory(item, &mut progress)
+                        {
                             shard.read_from_disk(&partition, plan, &mut progress).await;
                         }
                     }
@@ -52,6 +65,9 @@ impl Shard {
                 return;
             }
         }
+        let executed = self.clock().monotonic().since(started);
+        self.metrics()
+            .record_stage(FETCH, Stage::Execute, executed.as_nanos() as u64);
         self.router().answer(reply, progress.replies);
     }
 
@@ -62,7 +78,9 @@ impl Shard {
         progress: &mut ReadProgress,
     ) -> Option<(Rc<HostedPartition>, ReadPlan)> {
         let Some(partition) = self.partition(item.partition) else {
-            progress.replies.push(Err(PartitionError::Unknown(item.partition)));
+            progress
+                .replies
+                .push(Err(PartitionError::Unknown(item.partition)));
             return None;
         };
         let leader = partition.leader.borrow();
@@ -77,9 +95,17 @@ impl Shard {
             below: leader.high_watermark(),
         };
         let is_at_end = item.offset >= wanted.below || wanted.max_bytes == 0 && !wanted.first_whole;
-        let run = match if is_at_end { ReadPlan::Nothing } else { leader.log().plan_read(wanted) } {
+        let run = match if is_at_end {
+            ReadPlan::Nothing
+        } else {
+            leader.log().plan_read(wanted)
+        } {
             ReadPlan::Nothing => ByteRun::starting_at(crate::model::FilePosition::ZERO),
-            ReadPlan::Memory(run) => run,
+            ReadPlan::Memory(run) => {
+                self.metrics()
+                    .count(Counter::TailReadBytes, run.len() as u64);
+                run
+            }
             plan @ (ReadPlan::Disk(_) | ReadPlan::Corrupt { .. }) => {
                 drop(leader);
                 return Some((partition, plan));
@@ -90,7 +116,13 @@ impl Shard {
         None
     }
 
-    async fn read_from_disk(&self, partition: &HostedPartition, plan: ReadPlan, progress: &mut ReadProgress) {
+    async fn read_from_disk(
+        &self,
+        partition: &HostedPartition,
+        plan: ReadPlan,
+        progress: &mut ReadProgress,
+    ) {
+        let started = self.clock().monotonic();
         let run = match plan {
             ReadPlan::Disk(read) => read_batches(read, self.read_ahead()).await,
             ReadPlan::Corrupt { segment, position } => {
@@ -100,25 +132,40 @@ impl Shard {
             ReadPlan::Memory(run) => Ok(run),
             ReadPlan::Nothing => Ok(ByteRun::starting_at(crate::model::FilePosition::ZERO)),
         };
+        let read_ns = self.clock().monotonic().since(started).as_nanos() as u64;
+        self.metrics().record_stage(FETCH, Stage::Disk, read_ns);
         match run {
             Ok(run) => progress.add(partition, run),
             Err(error) => {
                 tracing::error!(topic = %partition.topic, partition = %partition.partition.partition, %error, "read failed");
-                progress.replies.push(Err(PartitionError::Read(Arc::new(error))));
+                progress
+                    .replies
+                    .push(Err(PartitionError::Read(Arc::new(error))));
             }
         }
     }
 
     /// Answers `reply` as soon as one of the partitions has a record at its offset, or cannot be read from any more.
-    pub(super) fn await_data(&self, items: Vec<(TopicPartition, Offset)>, flag: WaitFlag, reply: ReplyTo<()>) {
+    pub(super) fn await_data(
+        &self,
+        items: Vec<(TopicPartition, Offset)>,
+        flag: WaitFlag,
+        reply: ReplyTo<()>,
+    ) {
         let poll = Rc::new(std::cell::Cell::new(Some(reply)));
         for (id, offset) in items {
-            let waiter = DataWaiter { flag: flag.clone(), poll: poll.clone() };
+            let waiter = DataWaiter {
+                flag: flag.clone(),
+                poll: poll.clone(),
+            };
             let ready = match self.partition(id) {
                 Some(partition) => {
                     let mut leader = partition.leader.borrow_mut();
-                    if leader.waiters_mut().len() >= crate::model::limits::FETCH_WAITERS_SWEEP_COUNT {
-                        leader.waiters_mut().retain(|waiter| waiter.flag.strong_count() > 0);
+                    if leader.waiters_mut().len() >= crate::model::limits::FETCH_WAITERS_SWEEP_COUNT
+                    {
+                        leader
+                            .waiters_mut()
+                            .retain(|waiter| waiter.flag.strong_count() > 0);
                     }
                     leader.wait_for_data(offset, waiter)
                 }
@@ -147,7 +194,11 @@ impl ReadProgress {
             high_watermark: leader.high_watermark(),
             log_start: leader.log().start(),
             records_bytes: run.len(),
-            records: if run.is_empty() { SmallVec::new() } else { run.into_pieces() },
+            records: if run.is_empty() {
+                SmallVec::new()
+            } else {
+                run.into_pieces()
+            },
         }));
     }
 }
@@ -156,7 +207,11 @@ fn check_read(leader: &HostedLeader, item: &ReadItem) -> Result<(), PartitionErr
     check_epoch(leader.epoch(), item.current_epoch)?;
     let (start, end) = (leader.log().start(), leader.high_watermark());
     if item.offset < start || item.offset > end {
-        return Err(PartitionError::OffsetOutOfRange { offset: item.offset, start, end });
+        return Err(PartitionError::OffsetOutOfRange {
+            offset: item.offset,
+            start,
+            end,
+        });
     }
     Ok(())
 }

@@ -15,7 +15,12 @@ pub struct Router {
 
 impl Router {
     pub fn new(me: ShardId, shard_count: u16, outbox: Outbox<Message>) -> Self {
-        Self { me, shard_count, calls: CallTable::default(), outbox }
+        Self {
+            me,
+            shard_count,
+            calls: CallTable::default(),
+            outbox,
+        }
     }
 
     pub fn me(&self) -> ShardId {
@@ -39,6 +44,14 @@ impl Router {
     pub fn send(&self, target: ShardId, message: Message) {
         assert_ne!(target, self.me, "a core does not send to itself");
         self.outbox.push(target.index(), message);
+    }
+
+    /// Messages on their way to other cores.
+    pub fn untaken_count(&self) -> usize {
+        let others = self.shards().filter(|shard| *shard != self.me);
+        others
+            .map(|shard| self.outbox.untaken_count(shard.index()))
+            .sum()
     }
 
     /// Completes when every lane has room: connections are not read while one is full.

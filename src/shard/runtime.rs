@@ -15,8 +15,11 @@ use crate::io::event::Signal;
 use crate::io::executor;
 use crate::metadata::MetadataImage;
 use crate::metrics::{Gauge, ShardMetrics};
-use crate::model::limits::{CHECKPOINT_AFTER_BYTES, CHECKPOINT_AFTER_MS, READ_BLOCKS_BYTES_MAX_PER_SHARD};
 use crate::model::TopicPartition;
+use crate::model::limits::{
+    CHECKPOINT_AFTER_BYTES, CHECKPOINT_AFTER_MS, READ_BLOCKS_BYTES_MAX_PER_SHARD,
+};
+use crate::shard::cache_budget::{CacheBudget, CacheShare};
 use crate::shard::call::{Call, ReplyTo};
 use crate::shard::command::{Command, Message};
 use crate::shard::hosted::{Checkpointed, HostedLeader, HostedPartition};
@@ -34,8 +37,8 @@ pub struct ShardParts {
     pub metrics: ShardMetrics,
     pub log_dir: LogDir,
     pub config: Arc<BrokerConfig>,
-    /// Memory for the tails of this shard's logs.
-    pub tail_cache_bytes: usize,
+    /// Memory for the tails of logs.
+    pub cache_budget: CacheBudget,
     /// Segment files that this shard may have open.
     pub open_files_max: usize,
 }
@@ -63,8 +66,7 @@ pub struct Shard {
 
 /// The cached chunks of all logs of the shard, oldest first, so that the oldest goes when the budget is used up.
 struct CacheOrder {
-    budget_bytes: usize,
-    held_bytes: usize,
+    share: CacheShare,
     order: VecDeque<Weak<HostedPartition>>,
 }
 
@@ -74,22 +76,25 @@ impl Shard {
         Rc::new(Self {
             router: parts.router,
             clock: parts.clock,
-            metrics: parts.metrics,
+            metrics: parts.metrics.clone(),
             log_dir: parts.log_dir,
             config: RefCell::new(parts.config),
             image: RefCell::new(image),
             partitions: RefCell::default(),
             next_log_id: Cell::new(0),
-            pool: ChunkPool::new(parts.tail_cache_bytes),
-            ahead: ReadAhead::new(READ_BLOCKS_BYTES_MAX_PER_SHARD, files.clone()),
+            pool: ChunkPool::new(parts.cache_budget.total_bytes()),
+            ahead: ReadAhead::new(
+                READ_BLOCKS_BYTES_MAX_PER_SHARD,
+                files.clone(),
+                parts.metrics,
+            ),
             files,
             syncs: SyncGroup::default(),
             turn: Signal::new(),
             dirty: RefCell::default(),
             active: RefCell::default(),
             cache: RefCell::new(CacheOrder {
-                budget_bytes: parts.tail_cache_bytes,
-                held_bytes: 0,
+                share: parts.cache_budget.share(),
                 order: VecDeque::new(),
             }),
             is_stopping: Cell::new(false),
@@ -104,7 +109,11 @@ impl Shard {
     }
 
     /// Asks the core that owns the partition; at once if it is this one.
-    pub fn call<T>(self: &Rc<Self>, owner: crate::model::ShardId, command: impl FnOnce(ReplyTo<T>) -> Command) -> Call<T> {
+    pub fn call<T>(
+        self: &Rc<Self>,
+        owner: crate::model::ShardId,
+        command: impl FnOnce(ReplyTo<T>) -> Command,
+    ) -> Call<T> {
         let (reply, call) = self.router.open_call();
         let command = command(reply);
         if owner == self.router.me() {
@@ -134,7 +143,9 @@ impl Shard {
             Command::EpochEnds(items, reply) => self.answer(reply, self.epoch_ends(&items)),
             Command::DeleteRecords(items, reply) => self.delete_records(items, reply),
             Command::LogSizes(reply) => self.answer(reply, self.log_sizes()),
-            Command::Producers(partitions, reply) => self.answer(reply, self.active_producers(&partitions)),
+            Command::Producers(partitions, reply) => {
+                self.answer(reply, self.active_producers(&partitions))
+            }
             Command::ApplyMetadata(image, delta, reply) => self.apply_metadata(image, delta, reply),
             Command::Stop(reply) => {
                 let shard = self.clone();
@@ -226,7 +237,10 @@ impl Shard {
     }
 
     pub(super) fn host(&self, partition: Rc<HostedPartition>) {
-        let before = self.partitions.borrow_mut().insert(partition.partition, partition);
+        let before = self
+            .partitions
+            .borrow_mut()
+            .insert(partition.partition, partition);
         assert!(before.is_none(), "a partition is hosted once");
     }
 
@@ -266,12 +280,19 @@ impl Shard {
 
     pub(super) fn set_inactive(&self, partition: &Rc<HostedPartition>) {
         partition.flags.is_active.set(false);
-        self.active.borrow_mut().retain(|it| !Rc::ptr_eq(it, partition));
+        self.active
+            .borrow_mut()
+            .retain(|it| !Rc::ptr_eq(it, partition));
     }
 
     pub(super) fn is_checkpoint_due(&self, partition: &HostedPartition) -> bool {
         let Checkpointed { at, size_bytes, .. } = partition.checkpointed.get();
-        let appended_bytes = partition.leader.borrow().log().size_bytes().saturating_sub(size_bytes);
+        let appended_bytes = partition
+            .leader
+            .borrow()
+            .log()
+            .size_bytes()
+            .saturating_sub(size_bytes);
         appended_bytes >= CHECKPOINT_AFTER_BYTES
             || self.clock.monotonic().since(at) >= Duration::from_millis(CHECKPOINT_AFTER_MS)
     }
@@ -284,28 +305,58 @@ impl Shard {
             return;
         }
         let mut cache = self.cache.borrow_mut();
-        cache.held_bytes += chunks.bytes;
+        cache.share.add(chunks.bytes);
         for _ in 0..chunks.count {
             cache.order.push_back(Rc::downgrade(partition));
         }
-        while cache.held_bytes > cache.budget_bytes
+        drop(cache);
+        self.free_cache();
+    }
+
+    /// Frees this shard's oldest chunks as far as it is to.
+    pub(super) fn free_cache(&self) {
+        let mut cache = self.cache.borrow_mut();
+        while cache.share.is_over()
             && let Some(oldest) = cache.order.pop_front()
         {
             if let Some(oldest) = oldest.upgrade() {
-                cache.held_bytes -= oldest.leader.borrow_mut().log_mut().drop_oldest_cached();
+                cache
+                    .share
+                    .subtract(oldest.leader.borrow_mut().log_mut().drop_oldest_cached());
             }
         }
     }
 
     /// A log let go of its cache by itself.
     pub(super) fn note_uncached(&self, bytes: usize) {
-        self.cache.borrow_mut().held_bytes -= bytes;
+        self.cache.borrow_mut().share.subtract(bytes);
+    }
+
+    /// What the partitions take on disk; looks at each of them.
+    pub(super) fn publish_disk_bytes(&self) {
+        let partitions = self.partitions.borrow();
+        let sizes = partitions
+            .values()
+            .map(|it| it.leader.borrow().log().size_bytes());
+        self.metrics.set_gauge(Gauge::DiskBytes, sizes.sum());
     }
 
     pub(super) fn publish_gauges(&self) {
-        self.metrics.set_gauge(Gauge::TailCacheBytes, self.cache.borrow().held_bytes as u64);
-        self.metrics.set_gauge(Gauge::FilesOpen, self.files.len() as u64);
-        self.metrics.set_gauge(Gauge::Partitions, self.partitions.borrow().len() as u64);
+        let open_count = self.files.len() as u64;
+        self.metrics.set_gauge(Gauge::SegmentsOpen, open_count);
+        self.metrics.set_gauge(Gauge::FilesOpen, open_count);
+        let is_offline = self.log_dir.failure().is_some();
+        self.metrics
+            .set_gauge(Gauge::LogDirectoriesOffline, is_offline.into());
+        let queued_count = self.router.untaken_count() as u64;
+        self.metrics
+            .set_gauge(Gauge::MeshQueueMessages, queued_count);
+        self.metrics.set_gauge(
+            Gauge::TailCacheBytes,
+            self.cache.borrow().share.own_bytes() as u64,
+        );
+        self.metrics
+            .set_gauge(Gauge::Partitions, self.partitions.borrow().len() as u64);
     }
 }
 
@@ -319,10 +370,16 @@ pub(super) struct Cached {
 impl Cached {
     pub fn of(leader: &HostedLeader) -> Self {
         let tail = leader.log().tail();
-        Self { count: tail.chunk_count(), bytes: tail.bytes() }
+        Self {
+            count: tail.chunk_count(),
+            bytes: tail.bytes(),
+        }
     }
 
     pub fn since(self, before: Self) -> Self {
-        Self { count: self.count - before.count, bytes: self.bytes - before.bytes }
+        Self {
+            count: self.count - before.count,
+            bytes: self.bytes - before.bytes,
+        }
     }
 }

@@ -56,9 +56,19 @@ impl Shard {
         let now = self.clock().monotonic();
         let due = |partition: &Rc<HostedPartition>| {
             let flush_ms = partition.config.get().flush_ms;
-            partition.unsynced_since.get().is_some_and(|since| now.since(since) >= Duration::from_millis(flush_ms))
+            partition
+                .unsynced_since
+                .get()
+                .is_some_and(|since| now.since(since) >= Duration::from_millis(flush_ms))
         };
-        let due: Vec<_> = self.syncs().unsynced.borrow().iter().filter(|it| due(it)).cloned().collect();
+        let due: Vec<_> = self
+            .syncs()
+            .unsynced
+            .borrow()
+            .iter()
+            .filter(|it| due(it))
+            .cloned()
+            .collect();
         for partition in &due {
             self.request_sync(partition);
         }
@@ -74,9 +84,14 @@ impl Shard {
             for partition in round {
                 partition.flags.wants_sync.set(false);
                 let shard = self.clone();
-                tasks.push(executor::spawn_local(async move { shard.sync(&partition).await }));
+                tasks.push(executor::spawn_local(async move {
+                    shard.sync(&partition).await
+                }));
                 if tasks.len() >= FDATASYNCS_IN_FLIGHT_PER_SHARD_MAX {
-                    stream::iter(tasks.drain(..)).then(|task| task).count().await;
+                    stream::iter(tasks.drain(..))
+                        .then(|task| task)
+                        .count()
+                        .await;
                 }
             }
             stream::iter(tasks).then(|task| task).count().await;
@@ -86,7 +101,10 @@ impl Shard {
     /// Completes when everything that was written when it began survives a power cut, and those who waited for that were told.
     pub(super) async fn sync(self: &Rc<Self>, partition: &Rc<HostedPartition>) {
         partition.unsynced_since.set(None);
-        self.syncs().unsynced.borrow_mut().retain(|it| !Rc::ptr_eq(it, partition));
+        self.syncs()
+            .unsynced
+            .borrow_mut()
+            .retain(|it| !Rc::ptr_eq(it, partition));
         let (mark, files) = partition.leader.borrow().log().unsynced();
         if files.is_empty() || self.log_dir().failure().is_some() || partition.flags.is_gone.get() {
             return;
@@ -94,7 +112,8 @@ impl Shard {
         let started = self.clock().monotonic();
         match self.sync_files(partition, &files).await {
             Ok(()) => {
-                self.metrics().record_fdatasync(self.clock().monotonic().since(started).as_nanos() as u64);
+                self.metrics()
+                    .record_fdatasync(self.clock().monotonic().since(started).as_nanos() as u64);
                 let progress = partition.leader.borrow_mut().on_synced(mark);
                 self.go_on(partition, progress);
             }
@@ -112,7 +131,11 @@ impl Shard {
             blocking::run(move || dir::sync_dir(&path)).await?;
         }
         for (key, path) in files {
-            self.files().get(*key, path, OpenMode::Existing).await?.fdatasync().await?;
+            self.files()
+                .get(*key, path, OpenMode::Existing)
+                .await?
+                .fdatasync()
+                .await?;
         }
         Ok(())
     }

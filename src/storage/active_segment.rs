@@ -41,7 +41,8 @@ impl ActiveSegment {
     ) -> Self {
         Self {
             base_offset,
-            path: directory.join(SegmentFileName::new(base_offset, SegmentFileKind::Log).to_string()),
+            path: directory
+                .join(SegmentFileName::new(base_offset, SegmentFileKind::Log).to_string()),
             size,
             indexes,
             saved,
@@ -63,7 +64,9 @@ impl ActiveSegment {
     }
 
     pub fn max_timestamp(&self) -> TimestampMs {
-        self.indexes.latest().map_or(TimestampMs::NONE, |latest| latest.timestamp)
+        self.indexes
+            .latest()
+            .map_or(TimestampMs::NONE, |latest| latest.timestamp)
     }
 
     pub fn saved(&self) -> IndexLengths {
@@ -79,11 +82,19 @@ impl ActiveSegment {
     }
 
     /// Whether a batch of `batch_bytes` that ends at `last_offset` belongs in the next segment.
-    pub fn must_roll(&self, rules: RollRules, batch_bytes: u64, last_offset: Offset, now: TimestampMs) -> bool {
+    pub fn must_roll(
+        &self,
+        rules: RollRules,
+        batch_bytes: u64,
+        last_offset: Offset,
+        now: TimestampMs,
+    ) -> bool {
         if self.size == FilePosition::ZERO {
             return false;
         }
-        let aged = self.first_append_ms.is_some_and(|first| now.0.saturating_sub(first.0) > rules.segment_ms.min(i64::MAX as u64) as i64);
+        let aged = self.first_append_ms.is_some_and(|first| {
+            now.0.saturating_sub(first.0) > rules.segment_ms.min(i64::MAX as u64) as i64
+        });
         self.size.0 + batch_bytes > rules.segment_bytes.min(i32::MAX as u64)
             || aged
             || last_offset.since(self.base_offset) > i64::from(i32::MAX)
@@ -93,7 +104,8 @@ impl ActiveSegment {
     /// Takes note of a batch that the appender has copied to this segment's end.
     pub fn on_append(&mut self, header: &RecordBatchHeader, now: TimestampMs) {
         let size_bytes = header.size_bytes() as u64;
-        self.indexes.on_batch(header.last_offset(), header.max_timestamp, self.size);
+        self.indexes
+            .on_batch(header.last_offset(), header.max_timestamp, self.size);
         self.size = self.size.plus(size_bytes);
         self.first_append_ms.get_or_insert(now);
     }

@@ -129,7 +129,11 @@ impl Appender {
             "the tail page must end where the log ends, at {}",
             end.position
         );
-        let tail_page = if tail_page.is_empty() { TailPage::Full } else { TailPage::Copied(tail_page) };
+        let tail_page = if tail_page.is_empty() {
+            TailPage::Full
+        } else {
+            TailPage::Copied(tail_page)
+        };
         Self {
             pool,
             open: None,
@@ -159,7 +163,13 @@ impl Appender {
 
     /// Copies one batch to the end: `header` then `body`. `next_offset` is the offset behind its last record. Chunks that
     /// became full are passed to `frozen`, in order.
-    pub fn append(&mut self, header: &[u8], body: &[u8], next_offset: Offset, mut frozen: impl FnMut(FrozenChunk)) {
+    pub fn append(
+        &mut self,
+        header: &[u8],
+        body: &[u8],
+        next_offset: Offset,
+        mut frozen: impl FnMut(FrozenChunk),
+    ) {
         let batch_bytes = header.len() + body.len();
         for mut rest in [header, body] {
             while !rest.is_empty() {
@@ -208,14 +218,18 @@ impl Appender {
     /// The next write that may start now, if any. A chunk that is not yet full goes out only when no other such write is in
     /// flight: meanwhile it gathers, and one write takes the place of many.
     pub fn next_write(&mut self, mut frozen: impl FnMut(FrozenChunk)) -> Option<TailWrite> {
-        if self.in_flight.iter().filter(|write| !write.done).count() >= WRITES_IN_FLIGHT_PER_PARTITION_MAX {
+        if self.in_flight.iter().filter(|write| !write.done).count()
+            >= WRITES_IN_FLIGHT_PER_PARTITION_MAX
+        {
             return None;
         }
         if self.queued.is_empty() {
             let open = self.open.as_ref()?;
             let segment = self.end.segment;
-            let tail_in_flight =
-                self.in_flight.iter().any(|write| !write.done && write.ends_inside_a_page && write.segment == segment);
+            let tail_in_flight = self
+                .in_flight
+                .iter()
+                .any(|write| !write.done && write.ends_inside_a_page && write.segment == segment);
             if tail_in_flight || open.chunk.len() == open.carried_bytes {
                 return None;
             }
@@ -223,10 +237,9 @@ impl Appender {
         }
         let next = self.queued.front().expect("a chunk was queued above");
         let shares_a_page = next.carried_bytes > 0
-            && self
-                .in_flight
-                .iter()
-                .any(|write| !write.done && write.segment == next.segment && write.end > next.position);
+            && self.in_flight.iter().any(|write| {
+                !write.done && write.segment == next.segment && write.end > next.position
+            });
         if shares_a_page {
             return None;
         }
@@ -241,7 +254,12 @@ impl Appender {
             ends_inside_a_page: next.ends_inside_a_page(),
             done: false,
         });
-        Some(TailWrite { id, segment: next.segment, position: next.position, chunk: next.chunk })
+        Some(TailWrite {
+            id,
+            segment: next.segment,
+            position: next.position,
+            chunk: next.chunk,
+        })
     }
 
     /// Says that write `id` has completed with its full length. Returns the written mark if it moved.
@@ -254,8 +272,11 @@ impl Appender {
         while let Some(first) = self.in_flight.front()
             && first.done
         {
-            self.written =
-                LogMark { segment: first.segment, position: first.end, offset: first.end_offset };
+            self.written = LogMark {
+                segment: first.segment,
+                position: first.end,
+                offset: first.end_offset,
+            };
             self.in_flight.pop_front();
         }
         if self.in_flight.is_empty() && self.queued.is_empty() && self.open.is_none() {
@@ -301,7 +322,8 @@ impl Appender {
         is_busy: bool,
     ) -> OpenTail {
         let carried = tail_page.bytes();
-        let capacity_bytes = chunk_capacity_bytes(carried.len() + batch_bytes, last_chunk_bytes, is_busy);
+        let capacity_bytes =
+            chunk_capacity_bytes(carried.len() + batch_bytes, last_chunk_bytes, is_busy);
         let mut chunk = pool.take(capacity_bytes);
         chunk.append(carried);
         OpenTail {
@@ -315,8 +337,14 @@ impl Appender {
 /// How large a chunk to open. While a write is running more batches will gather, as many as last time or more; else the batch
 /// is likely to be written alone, and a larger chunk would only hold memory.
 fn chunk_capacity_bytes(needed_bytes: usize, last_chunk_bytes: usize, is_busy: bool) -> usize {
-    let expected_bytes = if is_busy { needed_bytes.max(last_chunk_bytes * 2) } else { needed_bytes };
-    expected_bytes.next_power_of_two().clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX)
+    let expected_bytes = if is_busy {
+        needed_bytes.max(last_chunk_bytes * 2)
+    } else {
+        needed_bytes
+    };
+    expected_bytes
+        .next_power_of_two()
+        .clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX)
 }
 
 #[cfg(test)]
@@ -324,7 +352,11 @@ mod tests {
     use super::*;
 
     fn appender() -> Appender {
-        let end = LogMark { segment: Offset(0), position: FilePosition(0), offset: Offset(0) };
+        let end = LogMark {
+            segment: Offset(0),
+            position: FilePosition(0),
+            offset: Offset(0),
+        };
         Appender::new(ChunkPool::new(64 << 20), end, Box::new([]))
     }
 
@@ -347,28 +379,57 @@ mod tests {
     fn appends_during_a_tail_write_merge_into_the_next_write() {
         let mut appender = appender();
         appender.append(&[1; 61], &[1; 1000], Offset(1), drop);
-        let first = appender.next_write(drop).expect("the first batch goes out at once");
+        let first = appender
+            .next_write(drop)
+            .expect("the first batch goes out at once");
         for n in 2..10 {
             appender.append(&[n; 61], &[n; 1000], Offset(n.into()), drop);
-            assert!(appender.next_write(drop).is_none(), "its page is being written");
+            assert!(
+                appender.next_write(drop).is_none(),
+                "its page is being written"
+            );
         }
-        assert_eq!(appender.on_written(first.id).map(|mark| mark.offset), Some(Offset(1)));
-        let merged = appender.next_write(drop).expect("eight batches go out together");
+        assert_eq!(
+            appender.on_written(first.id).map(|mark| mark.offset),
+            Some(Offset(1))
+        );
+        let merged = appender
+            .next_write(drop)
+            .expect("eight batches go out together");
         assert_eq!(merged.chunk.len(), 1061 + 8 * 1061);
-        assert_eq!(appender.on_written(merged.id).map(|mark| mark.offset), Some(Offset(9)));
+        assert_eq!(
+            appender.on_written(merged.id).map(|mark| mark.offset),
+            Some(Offset(9))
+        );
         assert!(appender.is_all_written());
     }
 
     #[test]
     fn full_chunks_are_written_in_parallel_and_confirmed_in_order() {
         let mut appender = appender();
-        appender.append(&[7; 61], &vec![7; 3 * CHUNK_BYTES_MAX - 61], Offset(1), drop);
+        appender.append(
+            &[7; 61],
+            &vec![7; 3 * CHUNK_BYTES_MAX - 61],
+            Offset(1),
+            drop,
+        );
         let writes: Vec<_> = std::iter::from_fn(|| appender.next_write(drop)).collect();
         assert_eq!(writes.len(), 3);
-        assert_eq!(appender.on_written(writes[2].id), None, "a gap is before it");
-        assert_eq!(appender.on_written(writes[0].id), None, "the batch is not whole yet");
+        assert_eq!(
+            appender.on_written(writes[2].id),
+            None,
+            "a gap is before it"
+        );
+        assert_eq!(
+            appender.on_written(writes[0].id),
+            None,
+            "the batch is not whole yet"
+        );
         let mark = appender.on_written(writes[1].id).expect("now it is");
-        assert_eq!((mark.offset, mark.position), (Offset(1), FilePosition(3 * CHUNK_BYTES_MAX as u64)));
+        assert_eq!(
+            (mark.offset, mark.position),
+            (Offset(1), FilePosition(3 * CHUNK_BYTES_MAX as u64))
+        );
     }
 
     #[test]
@@ -383,7 +444,14 @@ mod tests {
         assert_eq!((second.position, second.chunk.len()), (FilePosition(0), 71));
         assert_eq!(appender.on_written(second.id), None);
         let mark = appender.on_written(first.id).unwrap();
-        assert_eq!(mark, LogMark { segment: Offset(5), position: FilePosition(71), offset: Offset(6) });
+        assert_eq!(
+            mark,
+            LogMark {
+                segment: Offset(5),
+                position: FilePosition(71),
+                offset: Offset(6)
+            }
+        );
     }
 
     #[test]
@@ -409,7 +477,10 @@ mod tests {
                     disk.apply(&write);
                     if let Some(mark) = appender.on_written(write.id) {
                         let end = mark.position.0 as usize;
-                        assert!(disk.0[..end] == sent[..end], "a confirmed byte is not on disk");
+                        assert!(
+                            disk.0[..end] == sent[..end],
+                            "a confirmed byte is not on disk"
+                        );
                     }
                     running.extend(std::iter::from_fn(|| appender.next_write(drop)));
                 }

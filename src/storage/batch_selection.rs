@@ -21,18 +21,29 @@ pub struct Wanted {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Selection {
     /// The bytes from `start` to `end` are whole batches.
-    Batches { start: FilePosition, end: FilePosition },
+    Batches {
+        start: FilePosition,
+        end: FilePosition,
+    },
     /// Nothing to return: the next batch is not yet shown, or larger than allowed.
     Nothing,
     /// The run must reach to `end` at least, and may start at `start`.
-    Needs { start: FilePosition, end: FilePosition },
+    Needs {
+        start: FilePosition,
+        end: FilePosition,
+    },
     /// What should be a batch is not one.
     Corrupt { position: FilePosition },
 }
 
 /// Hops over the batch headers of `run`, which starts on a batch; `segment_end` is where readable bytes end. With `check_crc` a
 /// batch that fails its checksum ends the selection before it: bytes from a disk are not trusted.
-pub fn select(run: &ByteRun, wanted: Wanted, segment_end: FilePosition, check_crc: bool) -> Selection {
+pub fn select(
+    run: &ByteRun,
+    wanted: Wanted,
+    segment_end: FilePosition,
+    check_crc: bool,
+) -> Selection {
     let mut position = run.start();
     let mut selected: Option<(FilePosition, FilePosition)> = None;
     let mut stop = Selection::Nothing;
@@ -43,7 +54,10 @@ pub fn select(run: &ByteRun, wanted: Wanted, segment_end: FilePosition, check_cr
             stop = if end > segment_end {
                 Selection::Corrupt { position }
             } else {
-                Selection::Needs { start: position, end }
+                Selection::Needs {
+                    start: position,
+                    end,
+                }
             };
             break;
         }
@@ -69,7 +83,10 @@ pub fn select(run: &ByteRun, wanted: Wanted, segment_end: FilePosition, check_cr
             break;
         }
         if end > run.end() {
-            stop = Selection::Needs { start: position, end };
+            stop = Selection::Needs {
+                start: position,
+                end,
+            };
             break;
         }
         if check_crc {
@@ -108,7 +125,12 @@ mod tests {
     }
 
     fn wanted(offset: i64, max_bytes: usize, below: i64) -> Wanted {
-        Wanted { offset: Offset(offset), max_bytes, first_whole: true, below: Offset(below) }
+        Wanted {
+            offset: Offset(offset),
+            max_bytes,
+            first_whole: true,
+            below: Offset(below),
+        }
     }
 
     fn sizes(run: &ByteRun) -> Vec<u64> {
@@ -124,16 +146,28 @@ mod tests {
         let run = run_of(&[(0, 5), (5, 5), (10, 5)]);
         let ends = sizes(&run);
         let selection = select(&run, wanted(7, 1 << 20, 100), run.end(), true);
-        assert_eq!(selection, Selection::Batches { start: FilePosition(ends[1]), end: FilePosition(ends[3]) });
+        assert_eq!(
+            selection,
+            Selection::Batches {
+                start: FilePosition(ends[1]),
+                end: FilePosition(ends[3])
+            }
+        );
     }
 
     #[test]
     fn the_first_batch_is_returned_though_it_is_larger_than_max_bytes() {
         let run = run_of(&[(0, 5), (5, 5)]);
         let ends = sizes(&run);
-        let first = Selection::Batches { start: FilePosition(0), end: FilePosition(ends[1]) };
+        let first = Selection::Batches {
+            start: FilePosition(0),
+            end: FilePosition(ends[1]),
+        };
         assert_eq!(select(&run, wanted(0, 1, 100), run.end(), true), first);
-        let not_first = Wanted { first_whole: false, ..wanted(0, 1, 100) };
+        let not_first = Wanted {
+            first_whole: false,
+            ..wanted(0, 1, 100)
+        };
         assert_eq!(select(&run, not_first, run.end(), true), Selection::Nothing);
     }
 
@@ -141,9 +175,15 @@ mod tests {
     fn nothing_above_the_high_watermark_is_shown() {
         let run = run_of(&[(0, 5), (5, 5)]);
         let ends = sizes(&run);
-        let first = Selection::Batches { start: FilePosition(0), end: FilePosition(ends[1]) };
+        let first = Selection::Batches {
+            start: FilePosition(0),
+            end: FilePosition(ends[1]),
+        };
         assert_eq!(select(&run, wanted(0, 1 << 20, 5), run.end(), true), first);
-        assert_eq!(select(&run, wanted(5, 1 << 20, 5), run.end(), true), Selection::Nothing);
+        assert_eq!(
+            select(&run, wanted(5, 1 << 20, 5), run.end(), true),
+            Selection::Nothing
+        );
     }
 
     #[test]
@@ -152,7 +192,13 @@ mod tests {
         let ends = sizes(&run);
         let short = run.clone().cut(FilePosition(0), FilePosition(ends[1] + 70));
         let selection = select(&short, wanted(5, 1 << 20, 100), run.end(), true);
-        assert_eq!(selection, Selection::Needs { start: FilePosition(ends[1]), end: FilePosition(ends[2]) });
+        assert_eq!(
+            selection,
+            Selection::Needs {
+                start: FilePosition(ends[1]),
+                end: FilePosition(ends[2])
+            }
+        );
     }
 
     #[test]
@@ -163,9 +209,20 @@ mod tests {
         bytes[ends[1] as usize + 80] ^= 1;
         let mut damaged = ByteRun::starting_at(FilePosition(0));
         damaged.push(Bytes::from(bytes));
-        let first = Selection::Batches { start: FilePosition(0), end: FilePosition(ends[1]) };
-        assert_eq!(select(&damaged, wanted(0, 1 << 20, 100), run.end(), true), first);
-        let corrupt = Selection::Corrupt { position: FilePosition(ends[1]) };
-        assert_eq!(select(&damaged, wanted(5, 1 << 20, 100), run.end(), true), corrupt);
+        let first = Selection::Batches {
+            start: FilePosition(0),
+            end: FilePosition(ends[1]),
+        };
+        assert_eq!(
+            select(&damaged, wanted(0, 1 << 20, 100), run.end(), true),
+            first
+        );
+        let corrupt = Selection::Corrupt {
+            position: FilePosition(ends[1]),
+        };
+        assert_eq!(
+            select(&damaged, wanted(5, 1 << 20, 100), run.end(), true),
+            corrupt
+        );
     }
 }

@@ -14,7 +14,11 @@ pub struct ByteRun {
 
 impl ByteRun {
     pub fn starting_at(start: FilePosition) -> Self {
-        Self { start, end: start, pieces: SmallVec::new() }
+        Self {
+            start,
+            end: start,
+            pieces: SmallVec::new(),
+        }
     }
 
     /// Adds the bytes that follow.
@@ -66,7 +70,10 @@ impl ByteRun {
 
     /// The part from `start` to `end`; both must lie in the run.
     pub fn cut(mut self, start: FilePosition, end: FilePosition) -> Self {
-        assert!(self.start <= start && start <= end && end <= self.end, "{start}..{end} is not in the run");
+        assert!(
+            self.start <= start && start <= end && end <= self.end,
+            "{start}..{end} is not in the run"
+        );
         let mut skip = (start.0 - self.start.0) as usize;
         let mut take = (end.0 - start.0) as usize;
         let mut pieces = SmallVec::new();
@@ -118,7 +125,10 @@ mod tests {
         assert!(!run.copy_at(FilePosition(105), &mut out));
         assert!(!run.copy_at(FilePosition(99), &mut out));
         let cut = run.cut(FilePosition(101), FilePosition(107));
-        assert_eq!((cut.start(), cut.end()), (FilePosition(101), FilePosition(107)));
+        assert_eq!(
+            (cut.start(), cut.end()),
+            (FilePosition(101), FilePosition(107))
+        );
         assert_eq!(cut.to_vec(), b"bcdefg");
     }
 }

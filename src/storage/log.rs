@@ -24,9 +24,9 @@ use crate::storage::index_builder::{IndexBuilder, IndexLengths};
 use crate::storage::index_files::IndexTail;
 use crate::storage::leader_epochs::LeaderEpochs;
 use crate::storage::recovery::{ActiveSegmentInfo, SealedSegmentInfo};
+use crate::storage::sealed_segment::SealedSegment;
 use crate::storage::segment_indexes::{SegmentIndexes, floor_by_time};
 use crate::storage::segment_name::{SegmentFileKind, SegmentFileName};
-use crate::storage::sealed_segment::SealedSegment;
 use crate::storage::space::PreparedSpace;
 use crate::storage::tail_cache::TailCache;
 
@@ -71,7 +71,10 @@ pub enum ReadPlan {
     /// On disk: `reader` fetches them.
     Disk(SegmentRead),
     Nothing,
-    Corrupt { segment: Offset, position: FilePosition },
+    Corrupt {
+        segment: Offset,
+        position: FilePosition,
+    },
 }
 
 /// A read of one segment file.
@@ -137,14 +140,22 @@ pub struct Log {
 
 impl Log {
     /// Takes over what recovery found.
-    pub fn open(id: LogId, directory: PathBuf, settings: LogSettings, pool: ChunkPool, found: FoundLog) -> Self {
+    pub fn open(
+        id: LogId,
+        directory: PathBuf,
+        settings: LogSettings,
+        pool: ChunkPool,
+        found: FoundLog,
+    ) -> Self {
         let sealed = found.sealed.into_iter().map(|segment| {
             Rc::new(SealedSegment::new(
                 &directory,
                 segment.base_offset,
                 segment.end_offset,
                 FilePosition(segment.size_bytes),
-                segment.latest.map_or(TimestampMs::NONE, |latest| latest.timestamp),
+                segment
+                    .latest
+                    .map_or(TimestampMs::NONE, |latest| latest.timestamp),
                 settings.index_interval_bytes,
                 None,
             ))
@@ -152,7 +163,11 @@ impl Log {
         let sealed = sealed.collect();
         let active = found.active;
         let size = FilePosition(active.size_bytes);
-        let end = LogMark { segment: active.base_offset, position: size, offset: found.end };
+        let end = LogMark {
+            segment: active.base_offset,
+            position: size,
+            offset: found.end,
+        };
         let space = PreparedSpace::new(settings.roll.segment_bytes, size);
         Self {
             id,
@@ -161,7 +176,14 @@ impl Log {
             sealed,
             sealing: VecDeque::new(),
             being_sealed_count: 0,
-            active: ActiveSegment::new(&directory, active.base_offset, size, active.indexes, active.saved, space),
+            active: ActiveSegment::new(
+                &directory,
+                active.base_offset,
+                size,
+                active.indexes,
+                active.saved,
+                space,
+            ),
             appender: Appender::new(pool, end, found.tail_page),
             tail: TailCache::default(),
             epochs: found.epochs,
@@ -219,7 +241,8 @@ impl Log {
     }
 
     pub fn segment_path(&self, base_offset: Offset) -> PathBuf {
-        self.directory.join(SegmentFileName::new(base_offset, SegmentFileKind::Log).to_string())
+        self.directory
+            .join(SegmentFileName::new(base_offset, SegmentFileKind::Log).to_string())
     }
 
     pub fn is_all_written(&self) -> bool {
@@ -228,7 +251,11 @@ impl Log {
 
     /// Bytes of all segments.
     pub fn size_bytes(&self) -> u64 {
-        self.sealed.iter().map(|segment| segment.size().0).sum::<u64>() + self.active.size().0
+        self.sealed
+            .iter()
+            .map(|segment| segment.size().0)
+            .sum::<u64>()
+            + self.active.size().0
     }
 
     pub fn segment_count(&self) -> usize {
@@ -240,9 +267,16 @@ impl Log {
     pub fn admission(&self, header: &RecordBatchHeader, now: TimestampMs) -> Admission {
         let batch_bytes = header.size_bytes() as u64;
         let last_offset = self.end().offset.plus(i64::from(header.last_offset_delta));
-        if self.active.must_roll(self.settings.roll, batch_bytes, last_offset, now) {
+        if self
+            .active
+            .must_roll(self.settings.roll, batch_bytes, last_offset, now)
+        {
             Admission::AfterRoll
-        } else if self.active.space.holds(self.active.size().plus(batch_bytes)) {
+        } else if self
+            .active
+            .space
+            .holds(self.active.size().plus(batch_bytes))
+        {
             Admission::Now
         } else {
             Admission::AfterSpace
@@ -251,13 +285,25 @@ impl Log {
 
     /// Appends one valid batch: assigns its offsets, stamps them and the leader epoch, copies it. `batch` is the whole of it as the
     /// producer sent it. `admission` must have said `Now`.
-    pub fn append(&mut self, valid: &ValidBatch, batch: &[u8], epoch: LeaderEpoch, now: TimestampMs) -> Appended {
+    pub fn append(
+        &mut self,
+        valid: &ValidBatch,
+        batch: &[u8],
+        epoch: LeaderEpoch,
+        now: TimestampMs,
+    ) -> Appended {
         let base_offset = self.end().offset;
         let stamped = valid.stamped_header(base_offset, epoch);
         let header = RecordBatchHeader::from_array(&stamped).expect("a validated header parses");
-        assert_eq!(header.size_bytes(), batch.len(), "a validated batch has the length that its header says");
+        assert_eq!(
+            header.size_bytes(),
+            batch.len(),
+            "a validated batch has the length that its header says"
+        );
         assert!(
-            self.active.space.holds(self.active.size().plus(batch.len() as u64)),
+            self.active
+                .space
+                .holds(self.active.size().plus(batch.len() as u64)),
             "a batch was appended into space that is not prepared, in {}",
             self.active.path().display()
         );
@@ -271,20 +317,34 @@ impl Log {
             |frozen| tail.push(frozen),
         );
         debug_assert_eq!(self.appender.end().position, self.active.size());
-        Appended { base_offset, last_offset: header.last_offset() }
+        Appended {
+            base_offset,
+            last_offset: header.last_offset(),
+        }
     }
 
     /// Goes on in a new segment that starts at the log's end and has `prepared` bytes of space.
     pub fn roll(&mut self, prepared: FilePosition) {
         let base_offset = self.end().offset;
-        assert!(base_offset > self.active.base_offset(), "an empty segment is not rolled");
+        assert!(
+            base_offset > self.active.base_offset(),
+            "an empty segment is not rolled"
+        );
         let space = PreparedSpace::new(self.settings.roll.segment_bytes, prepared);
         let indexes = IndexBuilder::new(base_offset, self.settings.index_interval_bytes);
         let saved = IndexLengths::default();
-        let next = ActiveSegment::new(&self.directory, base_offset, FilePosition::ZERO, indexes, saved, space);
+        let next = ActiveSegment::new(
+            &self.directory,
+            base_offset,
+            FilePosition::ZERO,
+            indexes,
+            saved,
+            space,
+        );
         let full = std::mem::replace(&mut self.active, next);
         let key = self.key(full.base_offset());
-        let (path, size, max_timestamp) = (full.path().to_owned(), full.size(), full.max_timestamp());
+        let (path, size, max_timestamp) =
+            (full.path().to_owned(), full.size(), full.max_timestamp());
         let saved = full.saved();
         let mut indexes = full.into_indexes();
         indexes.seal();
@@ -298,7 +358,12 @@ impl Log {
             self.settings.index_interval_bytes,
             Some(SegmentIndexes::from(indexes)),
         )));
-        self.sealing.push_back(ToSeal { key, path, size, index_tail });
+        self.sealing.push_back(ToSeal {
+            key,
+            path,
+            size,
+            index_tail,
+        });
         let tail = &mut self.tail;
         self.appender.start_segment(|frozen| tail.push(frozen));
     }
@@ -322,7 +387,11 @@ impl Log {
     /// The segments whose writes have all completed since the last call.
     pub fn take_to_seal(&mut self) -> Vec<ToSeal> {
         let written = self.written().segment;
-        let done = self.sealing.iter().take_while(|segment| segment.key.segment < written).count();
+        let done = self
+            .sealing
+            .iter()
+            .take_while(|segment| segment.key.segment < written)
+            .count();
         self.being_sealed_count += done;
         self.sealing.drain(..done).collect()
     }
@@ -353,8 +422,11 @@ impl Log {
             let sealed = self.sealed.iter().filter(|segment| {
                 segment.base_offset() >= from && segment.base_offset() <= written.segment
             });
-            files.extend(sealed.map(|segment| (self.key(segment.base_offset()), segment.path().to_owned())));
-            if written.segment == self.active.base_offset() && written.position > FilePosition::ZERO {
+            files.extend(
+                sealed.map(|segment| (self.key(segment.base_offset()), segment.path().to_owned())),
+            );
+            if written.segment == self.active.base_offset() && written.position > FilePosition::ZERO
+            {
                 files.push((self.active_key(), self.active.path().to_owned()));
             }
         }
@@ -371,35 +443,64 @@ impl Log {
 
     /// Where the batches from `wanted.offset` on are. The offset must lie in the log.
     pub fn plan_read(&self, wanted: Wanted) -> ReadPlan {
-        let Some(view) = self.segment_for(wanted.offset) else { return ReadPlan::Nothing };
-        let SegmentView { key, path, floor, readable_end } = view;
+        let Some(view) = self.segment_for(wanted.offset) else {
+            return ReadPlan::Nothing;
+        };
+        let SegmentView {
+            key,
+            path,
+            floor,
+            readable_end,
+        } = view;
         let at = match &floor {
             Floor::At(at) => Some(*at),
-            Floor::InIndexOf(segment) => segment.indexes_in_memory().map(|it| it.floor(wanted.offset)),
+            Floor::InIndexOf(segment) => segment
+                .indexes_in_memory()
+                .map(|it| it.floor(wanted.offset)),
         };
         if at.is_some_and(|at| at >= readable_end) {
             return ReadPlan::Nothing;
         }
         if let Some(mut start) = at {
-            let mut end = start.plus((wanted.max_bytes) as u64 + self.settings.index_interval_bytes);
+            let mut end =
+                start.plus((wanted.max_bytes) as u64 + self.settings.index_interval_bytes);
             while let Some(run) = self.tail.read(key.segment, start, end.min(readable_end)) {
                 match select(&run, wanted, readable_end, false) {
-                    Selection::Batches { start, end } => return ReadPlan::Memory(run.cut(start, end)),
+                    Selection::Batches { start, end } => {
+                        return ReadPlan::Memory(run.cut(start, end));
+                    }
                     Selection::Nothing => return ReadPlan::Nothing,
-                    Selection::Corrupt { position } => return ReadPlan::Corrupt { segment: key.segment, position },
-                    Selection::Needs { start: from, end: to } => {
+                    Selection::Corrupt { position } => {
+                        return ReadPlan::Corrupt {
+                            segment: key.segment,
+                            position,
+                        };
+                    }
+                    Selection::Needs {
+                        start: from,
+                        end: to,
+                    } => {
                         start = from;
                         end = to.max(from.plus(wanted.max_bytes as u64));
                     }
                 }
             }
         }
-        ReadPlan::Disk(SegmentRead { key, path, floor, readable_end, wanted })
+        ReadPlan::Disk(SegmentRead {
+            key,
+            path,
+            floor,
+            readable_end,
+            wanted,
+        })
     }
 
     /// The segments, oldest first, that may hold a record with a timestamp of `timestamp` or later.
     pub fn plan_time_lookup(&self, timestamp: TimestampMs) -> Vec<SegmentView> {
-        let sealed = self.sealed.iter().filter(|it| it.max_timestamp() >= timestamp && it.next_offset() > self.start);
+        let sealed = self
+            .sealed
+            .iter()
+            .filter(|it| it.max_timestamp() >= timestamp && it.next_offset() > self.start);
         let mut views: Vec<_> = sealed
             .map(|segment| SegmentView {
                 key: self.key(segment.base_offset()),
@@ -423,8 +524,14 @@ impl Log {
 
     /// The largest timestamp in the log, over all its segments.
     pub fn max_timestamp(&self) -> TimestampMs {
-        let sealed = self.sealed.iter().map(|segment| segment.max_timestamp()).max();
-        sealed.unwrap_or(TimestampMs::NONE).max(self.active.max_timestamp())
+        let sealed = self
+            .sealed
+            .iter()
+            .map(|segment| segment.max_timestamp())
+            .max();
+        sealed
+            .unwrap_or(TimestampMs::NONE)
+            .max(self.active.max_timestamp())
     }
 
     /// Frees the oldest cached chunk; returns how many bytes that was.
@@ -437,13 +544,19 @@ impl Log {
         self.tail.clear();
     }
 
-    /// For a log that nobody has written to for a while: lets go of its chunks and of indexes that are on disk.
+    /// For a log that nobody has written to for a while: lets go of what it holds besides its cache, if the disk has it too.
     pub fn release_memory(&mut self) {
         if self.is_all_written() {
-            self.tail.clear();
             self.appender.release_tail_page();
-            let last_sealing = self.sealing.front().map_or(self.active.base_offset(), |it| it.key.segment);
-            for segment in self.sealed.iter().take_while(|it| it.base_offset() < last_sealing) {
+            let last_sealing = self
+                .sealing
+                .front()
+                .map_or(self.active.base_offset(), |it| it.key.segment);
+            for segment in self
+                .sealed
+                .iter()
+                .take_while(|it| it.base_offset() < last_sealing)
+            {
                 segment.release_indexes();
             }
         }
@@ -453,7 +566,10 @@ impl Log {
 
     /// Raises the log start offset; it never goes back.
     pub fn raise_start(&mut self, to: Offset) {
-        assert!(to <= self.written().offset, "the log start offset may not pass what is written");
+        assert!(
+            to <= self.written().offset,
+            "the log start offset may not pass what is written"
+        );
         self.start = self.start.max(to);
     }
 
@@ -468,14 +584,20 @@ impl Log {
         now: TimestampMs,
     ) -> usize {
         let mut size_bytes = self.size_bytes();
-        let sealed_up_to = self.sealing.front().map_or(self.active.base_offset(), |it| it.key.segment);
+        let sealed_up_to = self
+            .sealing
+            .front()
+            .map_or(self.active.base_offset(), |it| it.key.segment);
         let due = self.sealed.iter().take_while(|segment| {
             let age_ms = now.0.saturating_sub(segment.max_timestamp().0);
             let too_old = segment.max_timestamp() != TimestampMs::NONE
-                && retention_ms.is_some_and(|limit| u64::try_from(age_ms).is_ok_and(|age| age > limit));
+                && retention_ms
+                    .is_some_and(|limit| u64::try_from(age_ms).is_ok_and(|age| age > limit));
             size_bytes -= segment.size().0;
             let too_large = retention_bytes.is_some_and(|limit| size_bytes >= limit);
-            let is_settled = segment.next_offset() <= below && segment.base_offset() < sealed_up_to && self.being_sealed_count == 0;
+            let is_settled = segment.next_offset() <= below
+                && segment.base_offset() < sealed_up_to
+                && self.being_sealed_count == 0;
             is_settled && (too_old || too_large || segment.next_offset() <= self.start)
         });
         due.count()
@@ -495,7 +617,10 @@ impl Log {
     // ---- inside
 
     fn key(&self, segment: Offset) -> SegmentKey {
-        SegmentKey { log: self.id, segment }
+        SegmentKey {
+            log: self.id,
+            segment,
+        }
     }
 
     /// How far a segment may be read: up to what is written.
@@ -517,7 +642,9 @@ impl Log {
                 readable_end: self.readable_end(self.active.base_offset(), self.active.size()),
             });
         }
-        let at = self.sealed.partition_point(|segment| segment.next_offset() <= offset);
+        let at = self
+            .sealed
+            .partition_point(|segment| segment.next_offset() <= offset);
         let segment = self.sealed.get(at)?;
         Some(SegmentView {
             key: self.key(segment.base_offset()),

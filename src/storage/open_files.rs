@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::io::disk::{DiskError, LogFile, OpenMode};
+use crate::io::disk::{DiskError, DiskOperation, LogFile, OpenMode};
+use crate::io::event::Event;
 use crate::storage::log::{LogId, SegmentKey};
 
 #[derive(Clone)]
@@ -20,6 +21,27 @@ struct Inner {
     files: FxHashMap<SegmentKey, Entry>,
     by_use: BTreeMap<u64, SegmentKey>,
     next_use: u64,
+    /// Being opened now, one entry for each caller.
+    opening: Vec<SegmentKey>,
+    opened: Event,
+    /// Their files are deleted or about to be; none of them is opened again.
+    retired: FxHashSet<Retired>,
+}
+
+/// What will not be opened again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Retired {
+    Log(LogId),
+    Segment(SegmentKey),
+}
+
+impl Retired {
+    fn covers(self, key: SegmentKey) -> bool {
+        match self {
+            Self::Log(log) => key.log == log,
+            Self::Segment(segment) => key == segment,
+        }
+    }
 }
 
 struct Entry {
@@ -31,18 +53,48 @@ impl OpenFiles {
     /// Holds at most `limit` files open (a file that is being read or written when it is closed here stays open until then).
     pub fn new(limit: usize) -> Self {
         assert!(limit > 0, "a shard needs at least one open file");
-        let inner =
-            Inner { limit, files: FxHashMap::default(), by_use: BTreeMap::new(), next_use: 0 };
-        Self { inner: Rc::new(RefCell::new(inner)) }
+        let inner = Inner {
+            limit,
+            files: FxHashMap::default(),
+            by_use: BTreeMap::new(),
+            next_use: 0,
+            opening: Vec::new(),
+            opened: Event::new(),
+            retired: FxHashSet::default(),
+        };
+        Self {
+            inner: Rc::new(RefCell::new(inner)),
+        }
     }
 
     /// The file of `key`, opened now if it is not open.
-    pub async fn get(&self, key: SegmentKey, path: &Path, mode: OpenMode) -> Result<LogFile, DiskError> {
+    pub async fn get(
+        &self,
+        key: SegmentKey,
+        path: &Path,
+        mode: OpenMode,
+    ) -> Result<LogFile, DiskError> {
         if let Some(file) = self.inner.borrow_mut().touch(key) {
             return Ok(file);
         }
-        let file = LogFile::open(path, mode).await?;
+        if self.inner.borrow().is_retired(key) {
+            return Err(DiskError::File {
+                operation: DiskOperation::Open,
+                path: path.to_owned(),
+                source: std::io::ErrorKind::NotFound.into(),
+            });
+        }
+        self.inner.borrow_mut().opening.push(key);
+        let file = LogFile::open(path, mode).await;
         let mut inner = self.inner.borrow_mut();
+        let at = inner
+            .opening
+            .iter()
+            .position(|other| *other == key)
+            .expect("it was put there above");
+        inner.opening.swap_remove(at);
+        inner.opened.notify();
+        let file = file?;
         if let Some(opened_meanwhile) = inner.touch(key) {
             return Ok(opened_meanwhile);
         }
@@ -59,10 +111,43 @@ impl OpenFiles {
         self.inner.borrow_mut().remove(key);
     }
 
-    /// Closes every file of a log, when it is deleted or has gone idle.
+    /// Closes the files and opens none of them again. Completes when no opening is under way either: only then may they be renamed or
+    /// removed, since glommio looks a file up a second time while it opens it.
+    pub async fn retire(&self, what: Retired) {
+        let keys = {
+            let mut inner = self.inner.borrow_mut();
+            inner.retired.insert(what);
+            inner
+                .files
+                .keys()
+                .filter(|key| what.covers(**key))
+                .copied()
+                .collect::<Vec<_>>()
+        };
+        for key in keys {
+            self.close(key);
+        }
+        loop {
+            let opened = {
+                let inner = self.inner.borrow();
+                if !inner.opening.iter().any(|key| what.covers(*key)) {
+                    return;
+                }
+                inner.opened.wait()
+            };
+            opened.await;
+        }
+    }
+
+    /// Closes every file of a log that has gone idle.
     pub fn close_log(&self, log: LogId) {
         let mut inner = self.inner.borrow_mut();
-        let keys: Vec<_> = inner.files.keys().filter(|key| key.log == log).copied().collect();
+        let keys: Vec<_> = inner
+            .files
+            .keys()
+            .filter(|key| key.log == log)
+            .copied()
+            .collect();
         for key in keys {
             inner.remove(key);
         }
@@ -78,6 +163,11 @@ impl OpenFiles {
 }
 
 impl Inner {
+    fn is_retired(&self, key: SegmentKey) -> bool {
+        self.retired.contains(&Retired::Log(key.log))
+            || self.retired.contains(&Retired::Segment(key))
+    }
+
     fn touch(&mut self, key: SegmentKey) -> Option<LogFile> {
         let entry = self.files.get_mut(&key)?;
         self.by_use.remove(&entry.used);
@@ -93,7 +183,13 @@ impl Inner {
             self.files.remove(&oldest);
         }
         self.by_use.insert(self.next_use, key);
-        self.files.insert(key, Entry { file, used: self.next_use });
+        self.files.insert(
+            key,
+            Entry {
+                file,
+                used: self.next_use,
+            },
+        );
         self.next_use += 1;
     }
 

@@ -76,7 +76,9 @@ pub fn remove_segment(dir: &Path, base_offset: Offset) -> Result<(), FileError> 
 
 /// Removes the producer snapshot of a checkpoint that was replaced, if there is one.
 pub fn remove_producers(dir: &Path, offset: Offset) -> Result<(), FileError> {
-    atomic_file::remove(&dir.join(SegmentFileName::new(offset, SegmentFileKind::Producers).to_string()))
+    atomic_file::remove(
+        &dir.join(SegmentFileName::new(offset, SegmentFileKind::Producers).to_string()),
+    )
 }
 
 #[cfg(test)]

@@ -5,12 +5,14 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::path::Path;
 use std::rc::Rc;
+use std::time::Instant;
 
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
 
 use crate::io::disk::{DiskError, DiskOperation, LogFile, OpenMode};
 use crate::io::event::Event;
+use crate::metrics::ShardMetrics;
 use crate::model::FilePosition;
 use crate::model::limits::{READ_AHEAD_BLOCKS, READ_BLOCK_BYTES};
 use crate::storage::byte_run::ByteRun;
@@ -35,6 +37,7 @@ enum Block {
 pub struct ReadAhead {
     inner: Rc<RefCell<Inner>>,
     files: OpenFiles,
+    metrics: ShardMetrics,
 }
 
 struct Inner {
@@ -46,10 +49,18 @@ struct Inner {
 }
 
 impl ReadAhead {
-    pub fn new(budget_bytes: usize, files: OpenFiles) -> Self {
-        let inner =
-            Inner { budget_bytes, held_bytes: 0, blocks: FxHashMap::default(), order: VecDeque::new() };
-        Self { inner: Rc::new(RefCell::new(inner)), files }
+    pub fn new(budget_bytes: usize, files: OpenFiles, metrics: ShardMetrics) -> Self {
+        let inner = Inner {
+            budget_bytes,
+            held_bytes: 0,
+            blocks: FxHashMap::default(),
+            order: VecDeque::new(),
+        };
+        Self {
+            inner: Rc::new(RefCell::new(inner)),
+            files,
+            metrics,
+        }
     }
 
     /// The bytes from `start` to `end`, all of which must be readable; `readable_end` bounds what is fetched ahead.
@@ -61,12 +72,21 @@ impl ReadAhead {
         end: FilePosition,
         readable_end: FilePosition,
     ) -> Result<ByteRun, DiskError> {
-        assert!(start < end && end <= readable_end, "{start}..{end} is not readable up to {readable_end}");
+        assert!(
+            start < end && end <= readable_end,
+            "{start}..{end} is not readable up to {readable_end}"
+        );
         let file = self.files.get(segment, path, OpenMode::Existing).await?;
         let first = start.0 / READ_BLOCK_BYTES as u64;
         let last = (end.0 - 1) / READ_BLOCK_BYTES as u64;
-        let is_sequential = self.holds(BlockKey { segment, number: first })
-            || first > 0 && self.holds(BlockKey { segment, number: first - 1 });
+        let is_sequential = self.holds(BlockKey {
+            segment,
+            number: first,
+        }) || first > 0
+            && self.holds(BlockKey {
+                segment,
+                number: first - 1,
+            });
         let ahead = if is_sequential { READ_AHEAD_BLOCKS } else { 0 };
         for number in first..=last + ahead {
             let key = BlockKey { segment, number };
@@ -79,7 +99,11 @@ impl ReadAhead {
             let block_start = number * READ_BLOCK_BYTES as u64;
             let from = (start.0.max(block_start) - block_start) as usize;
             let to = (end.0.min(block_start + READ_BLOCK_BYTES as u64) - block_start) as usize;
-            run.push(self.block(BlockKey { segment, number }, &file, to, readable_end).await?.slice(from..to));
+            run.push(
+                self.block(BlockKey { segment, number }, &file, to, readable_end)
+                    .await?
+                    .slice(from..to),
+            );
         }
         Ok(run)
     }
@@ -95,7 +119,10 @@ impl ReadAhead {
 
     /// Whether the block is loaded far enough for a read up to `end`, or on its way.
     fn is_there(&self, key: BlockKey, end: FilePosition) -> bool {
-        let needed = end.0.saturating_sub(key.number * READ_BLOCK_BYTES as u64).min(READ_BLOCK_BYTES as u64);
+        let needed = end
+            .0
+            .saturating_sub(key.number * READ_BLOCK_BYTES as u64)
+            .min(READ_BLOCK_BYTES as u64);
         match self.inner.borrow().blocks.get(&key) {
             Some(Block::Loading(_)) => true,
             Some(Block::Loaded(bytes)) => bytes.len() as u64 >= needed,
@@ -106,11 +133,15 @@ impl ReadAhead {
     fn start_loading(&self, key: BlockKey, file: &LogFile, readable_end: FilePosition) {
         let (this, file) = (self.clone(), file.clone());
         let loading = Event::new();
-        this.inner.borrow_mut().replace(key, Some(Block::Loading(loading.clone())));
+        this.inner
+            .borrow_mut()
+            .replace(key, Some(Block::Loading(loading.clone())));
         crate::io::executor::spawn_local(async move {
             // A failure leaves no block behind: whoever needs it reads it again and gets the error.
-            let loaded = read_block(&file, key, readable_end).await.ok();
-            this.inner.borrow_mut().replace(key, loaded.map(Block::Loaded));
+            let loaded = this.read_block(&file, key, readable_end).await.ok();
+            this.inner
+                .borrow_mut()
+                .replace(key, loaded.map(Block::Loaded));
             loading.notify();
         })
         .detach();
@@ -137,28 +168,38 @@ impl ReadAhead {
                 return Ok(bytes.clone());
             }
         }
-        let bytes = read_block(file, key, readable_end).await?;
-        self.inner.borrow_mut().replace(key, Some(Block::Loaded(bytes.clone())));
+        let bytes = self.read_block(file, key, readable_end).await?;
+        self.inner
+            .borrow_mut()
+            .replace(key, Some(Block::Loaded(bytes.clone())));
         Ok(bytes)
     }
-}
 
-/// Reads a block, up to what is readable of it.
-async fn read_block(file: &LogFile, key: BlockKey, readable_end: FilePosition) -> Result<Bytes, DiskError> {
-    let start = key.number * READ_BLOCK_BYTES as u64;
-    let len_bytes = (readable_end.0 - start).min(READ_BLOCK_BYTES as u64) as usize;
-    let bytes = Bytes::from(file.read(FilePosition(start), len_bytes).await?);
-    if bytes.len() < len_bytes {
-        return Err(DiskError::Short {
-            operation: DiskOperation::Read,
-            path: file.path().to_owned(),
-            position: FilePosition(start),
-            wanted_bytes: len_bytes,
-            got_bytes: bytes.len(),
-            no_space: false,
-        });
+    /// Reads a block, up to what is readable of it.
+    async fn read_block(
+        &self,
+        file: &LogFile,
+        key: BlockKey,
+        readable_end: FilePosition,
+    ) -> Result<Bytes, DiskError> {
+        let start = key.number * READ_BLOCK_BYTES as u64;
+        let len_bytes = (readable_end.0 - start).min(READ_BLOCK_BYTES as u64) as usize;
+        let started = Instant::now();
+        let bytes = Bytes::from(file.read(FilePosition(start), len_bytes).await?);
+        self.metrics
+            .record_disk_read(bytes.len(), started.elapsed().as_nanos() as u64);
+        if bytes.len() < len_bytes {
+            return Err(DiskError::Short {
+                operation: DiskOperation::Read,
+                path: file.path().to_owned(),
+                position: FilePosition(start),
+                wanted_bytes: len_bytes,
+                got_bytes: bytes.len(),
+                no_space: false,
+            });
+        }
+        Ok(bytes)
     }
-    Ok(bytes)
 }
 
 impl Inner {

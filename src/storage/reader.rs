@@ -1,10 +1,10 @@
 //! Reads batches that are on disk: finds the batch by the sparse index, then hops from header to header.
 
+use crate::io::disk::DiskError;
 use crate::model::limits::{INFLATED_BATCH_BYTES_MAX, READ_BLOCK_BYTES};
 use crate::model::{FilePosition, Offset, TimestampMs};
 use crate::record::header::RecordBatchHeader;
 use crate::record::records::{RecordReader, RecordsError};
-use crate::io::disk::DiskError;
 use crate::storage::batch_selection::{Selection, Wanted, select};
 use crate::storage::byte_run::ByteRun;
 use crate::storage::file_error::FileError;
@@ -18,9 +18,16 @@ pub enum ReadError {
     #[error(transparent)]
     Index(#[from] FileError),
     #[error("{path}: the batch at position {position} is damaged", path = path.display())]
-    Corrupt { path: std::path::PathBuf, position: FilePosition },
+    Corrupt {
+        path: std::path::PathBuf,
+        position: FilePosition,
+    },
     #[error("{path}: the records of the batch at offset {base_offset} cannot be read: {reason}", path = path.display())]
-    Records { path: std::path::PathBuf, base_offset: Offset, reason: RecordsError },
+    Records {
+        path: std::path::PathBuf,
+        base_offset: Offset,
+        reason: RecordsError,
+    },
 }
 
 /// A record found by its time.
@@ -32,16 +39,31 @@ pub struct TimestampedOffset {
 
 /// The batches that `read` asks for, checksums verified; an empty run if there are none to show.
 pub async fn read_batches(read: SegmentRead, ahead: &ReadAhead) -> Result<ByteRun, ReadError> {
-    let SegmentRead { key, path, floor, readable_end, wanted } = read;
+    let SegmentRead {
+        key,
+        path,
+        floor,
+        readable_end,
+        wanted,
+    } = read;
     let mut start = floor_of(&floor, wanted.offset).await?;
-    let mut end = start.plus(wanted.max_bytes.clamp(READ_BLOCK_BYTES / 16, READ_BLOCK_BYTES) as u64);
+    let mut end = start.plus(
+        wanted
+            .max_bytes
+            .clamp(READ_BLOCK_BYTES / 16, READ_BLOCK_BYTES) as u64,
+    );
     while start < readable_end {
-        let run = ahead.read(key, &path, start, end.min(readable_end), readable_end).await?;
+        let run = ahead
+            .read(key, &path, start, end.min(readable_end), readable_end)
+            .await?;
         match select(&run, wanted, readable_end, true) {
             Selection::Batches { start, end } => return Ok(run.cut(start, end)),
             Selection::Nothing => break,
             Selection::Corrupt { position } => return Err(ReadError::Corrupt { path, position }),
-            Selection::Needs { start: from, end: to } => {
+            Selection::Needs {
+                start: from,
+                end: to,
+            } => {
                 start = from;
                 end = to.max(from.plus(wanted.max_bytes.min(READ_BLOCK_BYTES) as u64));
             }
@@ -61,13 +83,31 @@ pub async fn find_by_time(
     for view in views {
         let mut next = match &view.floor {
             Floor::At(_) => from,
-            Floor::InIndexOf(segment) => segment.indexes().await?.floor_by_time(timestamp).max(from),
+            Floor::InIndexOf(segment) => {
+                segment.indexes().await?.floor_by_time(timestamp).max(from)
+            }
         };
         let mut floor = view.floor;
         loop {
-            let wanted = Wanted { offset: next, max_bytes: READ_BLOCK_BYTES, first_whole: true, below };
-            let SegmentView { key, ref path, readable_end, .. } = view;
-            let read = SegmentRead { key, path: path.clone(), floor, readable_end, wanted };
+            let wanted = Wanted {
+                offset: next,
+                max_bytes: READ_BLOCK_BYTES,
+                first_whole: true,
+                below,
+            };
+            let SegmentView {
+                key,
+                ref path,
+                readable_end,
+                ..
+            } = view;
+            let read = SegmentRead {
+                key,
+                path: path.clone(),
+                floor,
+                readable_end,
+                wanted,
+            };
             let run = read_batches(read, ahead).await?;
             if run.is_empty() {
                 break;
@@ -77,8 +117,14 @@ pub async fn find_by_time(
             while let Ok(header) = RecordBatchHeader::parse(rest) {
                 let (batch, behind) = rest.split_at(header.size_bytes());
                 if header.max_timestamp >= timestamp
-                    && let Some(found) = first_record_at(batch, timestamp, from)
-                        .map_err(|reason| ReadError::Records { path: path.clone(), base_offset: header.base_offset, reason })?
+                    && let Some(found) =
+                        first_record_at(batch, timestamp, from).map_err(|reason| {
+                            ReadError::Records {
+                                path: path.clone(),
+                                base_offset: header.base_offset,
+                                reason,
+                            }
+                        })?
                 {
                     return Ok((found.offset < below).then_some(found));
                 }
@@ -99,7 +145,10 @@ fn first_record_at(
     let mut records = RecordReader::new(batch, INFLATED_BATCH_BYTES_MAX)?;
     while let Some(record) = records.next_record()? {
         if record.timestamp >= timestamp && record.offset >= from {
-            return Ok(Some(TimestampedOffset { timestamp: record.timestamp, offset: record.offset }));
+            return Ok(Some(TimestampedOffset {
+                timestamp: record.timestamp,
+                offset: record.offset,
+            }));
         }
     }
     Ok(None)

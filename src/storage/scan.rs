@@ -289,7 +289,7 @@ mod tests {
             builder.push(
                 TimestampMs(base_offset),
                 None,
-                Some(&vec![record as u8; 100]),
+                Some(&[record as u8; 100]),
                 &[],
             );
         }

@@ -36,7 +36,8 @@ impl SealedSegment {
             size,
             max_timestamp,
             index_interval_bytes,
-            path: directory.join(SegmentFileName::new(base_offset, SegmentFileKind::Log).to_string()),
+            path: directory
+                .join(SegmentFileName::new(base_offset, SegmentFileKind::Log).to_string()),
             indexes: RefCell::new(indexes.map(Rc::new)),
         }
     }
@@ -72,9 +73,16 @@ impl SealedSegment {
         if let Some(indexes) = &*self.indexes.borrow() {
             return Ok(indexes.clone());
         }
-        let directory = self.path.parent().expect("a segment lies in a directory").to_owned();
+        let directory = self
+            .path
+            .parent()
+            .expect("a segment lies in a directory")
+            .to_owned();
         let (base_offset, interval_bytes) = (self.base_offset, self.index_interval_bytes);
-        let end = SegmentEnd { offset: self.next_offset, position: self.size };
+        let end = SegmentEnd {
+            offset: self.next_offset,
+            position: self.size,
+        };
         let load = move || SegmentIndexes::load(&directory, base_offset, end, interval_bytes);
         let indexes = crate::io::blocking::run(load).await?;
         let indexes = Rc::new(indexes);

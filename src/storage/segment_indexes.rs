@@ -29,7 +29,8 @@ impl SegmentIndexes {
             Err(damage) => {
                 let path: PathBuf = directory.join(format!("{:020}.index", base_offset.0));
                 tracing::warn!(path = %path.display(), reason = %damage, "an index is made anew");
-                let (builder, _) = index_files::rebuild_sealed(directory, base_offset, end, interval_bytes)?;
+                let (builder, _) =
+                    index_files::rebuild_sealed(directory, base_offset, end, interval_bytes)?;
                 Ok(Self::from(builder))
             }
         }
@@ -57,5 +58,7 @@ impl From<IndexBuilder> for SegmentIndexes {
 pub fn floor_by_time(times: &TimeIndex, timestamp: TimestampMs) -> Offset {
     // An entry says that no record up to its offset is later than its timestamp; records equal to it may lie before.
     let before = TimestampMs(timestamp.0.saturating_sub(1));
-    times.lookup(before).map_or(times.base_offset(), |entry| entry.offset)
+    times
+        .lookup(before)
+        .map_or(times.base_offset(), |entry| entry.offset)
 }

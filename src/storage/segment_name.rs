@@ -80,6 +80,11 @@ impl fmt::Display for SegmentFileName {
     }
 }
 
+/// The file that the next segment will be made of; a crash leaves it behind.
+pub fn spare_file() -> String {
+    format!("next-segment{UNFINISHED_SUFFIX}")
+}
+
 /// Whether a file is the leftover of something that a crash interrupted, to be removed at the next start.
 pub fn is_leftover(name: &str) -> bool {
     name.ends_with(DELETED_SUFFIX) || name.ends_with(UNFINISHED_SUFFIX)

@@ -25,8 +25,16 @@ pub struct Snapshot {
 impl Snapshot {
     /// Everything at the log's end. Every segment but the active one must be sealed; `before` is the offset of the checkpoint that this one
     /// replaces.
-    pub fn take(partition: TopicPartition, log: &Log, producers: &ProducerState, before: Offset) -> Self {
-        assert!(log.is_sealed_up(), "a checkpoint vouches for the length of every sealed segment");
+    pub fn take(
+        partition: TopicPartition,
+        log: &Log,
+        producers: &ProducerState,
+        before: Offset,
+    ) -> Self {
+        assert!(
+            log.is_sealed_up(),
+            "a checkpoint vouches for the length of every sealed segment"
+        );
         let end = log.end();
         let active = log.active();
         let producer_count = u32::try_from(producers.len()).expect("producers are bounded");
@@ -34,16 +42,24 @@ impl Snapshot {
             offset: end.offset,
             segment: end.segment,
             position: end.position,
-            leader_epoch: log.epochs().latest().map_or(crate::model::LeaderEpoch::UNKNOWN, |latest| latest.epoch),
+            leader_epoch: log
+                .epochs()
+                .latest()
+                .map_or(crate::model::LeaderEpoch::UNKNOWN, |latest| latest.epoch),
             index_lengths: active.indexes().lengths(),
             latest: active.indexes().latest(),
             producer_count,
         };
         Self {
-            checkpoint: PartitionCheckpoint { partition, log_start_offset: log.start(), recovery_point },
+            checkpoint: PartitionCheckpoint {
+                partition,
+                log_start_offset: log.start(),
+                recovery_point,
+            },
             index_tail: IndexTail::of(active.indexes(), active.saved()),
             epochs: log.epochs().clone(),
-            producers: (producer_count > 0).then(|| producer_snapshot::encode(producers, end.offset)),
+            producers: (producer_count > 0)
+                .then(|| producer_snapshot::encode(producers, end.offset)),
             before,
         }
     }
@@ -55,7 +71,10 @@ impl Snapshot {
 
     /// The segment whose index files it completes, and how far.
     pub fn saves(&self) -> (Offset, IndexLengths) {
-        (self.checkpoint.recovery_point.segment, self.checkpoint.recovery_point.index_lengths)
+        (
+            self.checkpoint.recovery_point.segment,
+            self.checkpoint.recovery_point.index_lengths,
+        )
     }
 
     /// Writes everything that the checkpoint vouches for, and the checkpoint last. It survives a power cut when this returns. Blocks.

@@ -17,7 +17,12 @@ pub struct PreparedSpace {
 
 impl PreparedSpace {
     pub fn new(segment_bytes: u64, prepared: FilePosition) -> Self {
-        Self { segment_bytes, prepared, step_bytes: PREPARE_STEP_BYTES_MIN, running: None }
+        Self {
+            segment_bytes,
+            prepared,
+            step_bytes: PREPARE_STEP_BYTES_MIN,
+            running: None,
+        }
     }
 
     pub fn prepared(&self) -> FilePosition {
@@ -47,7 +52,11 @@ impl PreparedSpace {
 
     pub fn on_step(&mut self) {
         let to = self.running.take().expect("a step was running");
-        self.step_bytes = if to > self.prepared { (self.step_bytes * 2).min(PREPARE_STEP_BYTES_MAX) } else { PREPARE_STEP_BYTES_MIN };
+        self.step_bytes = if to > self.prepared {
+            (self.step_bytes * 2).min(PREPARE_STEP_BYTES_MAX)
+        } else {
+            PREPARE_STEP_BYTES_MIN
+        };
         self.prepared = to;
     }
 
@@ -91,7 +100,11 @@ mod tests {
         let to = space.next_step(FilePosition(3_000_000)).unwrap();
         assert!(to.0 >= 3_000_000);
         space.on_step();
-        assert_eq!(space.next_step(FilePosition(3_000_000)), None, "the segment is full");
+        assert_eq!(
+            space.next_step(FilePosition(3_000_000)),
+            None,
+            "the segment is full"
+        );
     }
 
     #[test]
@@ -109,7 +122,11 @@ mod tests {
         space.next_step(FilePosition(100));
         space.on_step();
         assert!(space.give_back(FilePosition(100)));
-        assert_eq!(space.next_step(FilePosition(200)), None, "the file is being cut");
+        assert_eq!(
+            space.next_step(FilePosition(200)),
+            None,
+            "the file is being cut"
+        );
         space.on_step();
         assert!(!space.give_back(FilePosition(100)));
         assert!(!space.holds(FilePosition(101)));

@@ -32,7 +32,9 @@ impl TailCache {
 
     /// Lets go of the oldest chunk; of a chunk that is still being written, the write keeps its own hold.
     pub fn drop_oldest(&mut self) -> usize {
-        let Some(oldest) = self.chunks.pop_front() else { return 0 };
+        let Some(oldest) = self.chunks.pop_front() else {
+            return 0;
+        };
         self.bytes -= oldest.chunk.capacity();
         oldest.chunk.capacity()
     }
@@ -45,7 +47,9 @@ impl TailCache {
     /// The bytes of segment `segment` from `start` on, up to `end`, if memory holds them from the first one; without copying.
     pub fn read(&self, segment: Offset, start: FilePosition, end: FilePosition) -> Option<ByteRun> {
         let key = (segment, start);
-        let first = self.chunks.partition_point(|chunk| (chunk.segment, chunk_end(chunk)) <= key);
+        let first = self
+            .chunks
+            .partition_point(|chunk| (chunk.segment, chunk_end(chunk)) <= key);
         let mut run = ByteRun::starting_at(start);
         for frozen in self.chunks.range(first..) {
             let fresh = frozen.position.plus(frozen.carried_bytes as u64);
@@ -75,25 +79,53 @@ mod tests {
 
     #[test]
     fn reads_any_range_without_repeating_carried_bytes() {
-        let end = LogMark { segment: Offset(0), position: FilePosition(0), offset: Offset(0) };
+        let end = LogMark {
+            segment: Offset(0),
+            position: FilePosition(0),
+            offset: Offset(0),
+        };
         let mut appender = Appender::new(ChunkPool::new(64 << 20), end, Box::new([]));
         let mut cache = TailCache::default();
         let mut sent = Vec::new();
         for n in 0..300u16 {
             let body = vec![n as u8; 2500];
-            appender.append(&[n as u8; 61], &body, Offset(n.into()), |frozen| cache.push(frozen));
+            appender.append(&[n as u8; 61], &body, Offset(n.into()), |frozen| {
+                cache.push(frozen)
+            });
             sent.extend_from_slice(&[n as u8; 61]);
             sent.extend_from_slice(&body);
             while let Some(write) = appender.next_write(|frozen| cache.push(frozen)) {
                 appender.on_written(write.id);
             }
         }
-        for (start, end) in [(0, 10), (4095, 4097), (100_000, 400_000), (0, sent.len()), (sent.len() - 1, sent.len())] {
-            let run = cache.read(Offset(0), FilePosition(start as u64), FilePosition(end as u64)).unwrap();
+        for (start, end) in [
+            (0, 10),
+            (4095, 4097),
+            (100_000, 400_000),
+            (0, sent.len()),
+            (sent.len() - 1, sent.len()),
+        ] {
+            let run = cache
+                .read(
+                    Offset(0),
+                    FilePosition(start as u64),
+                    FilePosition(end as u64),
+                )
+                .unwrap();
             assert!(run.to_vec() == sent[start..end], "{start}..{end}");
         }
         assert!(cache.drop_oldest() > 0);
-        assert!(cache.read(Offset(0), FilePosition(0), FilePosition(10)).is_none(), "it is no longer in memory");
-        assert!(cache.read(Offset(9), FilePosition(0), FilePosition(10)).is_none(), "another segment");
+        assert!(
+            cache
+                .read(Offset(0), FilePosition(0), FilePosition(10))
+                .is_none(),
+            "it is no longer in memory"
+        );
+        assert!(
+            cache
+                .read(Offset(9), FilePosition(0), FilePosition(10))
+                .is_none(),
+            "another segment"
+        );
     }
 }

@@ -4,13 +4,14 @@
 //! `CORELOG_TEST_SEED` runs one seed.
 
 mod crash;
+mod verify;
 mod writer;
 
-use corelog::model::{LeaderEpoch, Offset};
+use corelog::model::{FilePosition, LeaderEpoch, Offset};
 use corelog::storage::checkpoint::{CHECKPOINT_FILE, CheckpointDamage};
 use corelog::storage::index_files;
 use corelog::storage::leader_epochs::LEADER_EPOCHS_FILE;
-use corelog::storage::offset_index::SegmentEnd;
+use corelog::storage::offset_index::{IndexDamage, SegmentEnd};
 use corelog::storage::recovery::{CutReason, Recovered, RecoveryError, recover};
 use corelog::storage::scan::BadBatch;
 use corelog::storage::segment_name::{SegmentFileKind, SegmentFileName};
@@ -83,7 +84,7 @@ fn assert_fits(recovered: &Recovered, writer: &Writer) {
         );
         assert_eq!(info.latest, segment.indexes.latest(), "{info:?}");
         let end = SegmentEnd {
-            position: corelog::model::FilePosition(info.size_bytes),
+            position: FilePosition(info.size_bytes),
             offset: info.end_offset,
         };
         let (offsets, times) = index_files::load_sealed(
@@ -362,6 +363,69 @@ fn an_epoch_without_a_batch_survives_and_one_that_was_cut_does_not() {
     assert!(recovered.leader_epochs.latest().unwrap().epoch < next);
     let text = std::fs::read_to_string(writer.dir().join(LEADER_EPOCHS_FILE)).unwrap();
     assert_eq!(text, recovered.leader_epochs.encode());
+}
+
+#[test]
+fn an_index_that_lost_its_end_is_found_when_it_is_used() {
+    let random = &mut StdRng::seed_from_u64(7);
+    let mut writer = Writer::new(random);
+    while writer.segments.len() < 3 {
+        writer.append_some(random);
+    }
+    writer.write_all();
+    let segment = &writer.segments[1];
+    let end = SegmentEnd {
+        position: FilePosition(segment.bytes.len() as u64),
+        offset: writer.segments[2].base_offset,
+    };
+    let load = || {
+        index_files::load_sealed(
+            writer.dir(),
+            segment.base_offset,
+            end,
+            RULES.index_interval_bytes,
+        )
+        .unwrap()
+    };
+    let path = |kind| {
+        let name = SegmentFileName::new(segment.base_offset, kind);
+        writer.dir().join(name.to_string())
+    };
+    let offsets = segment.indexes.offsets().encode_from(0);
+    let times = segment.indexes.times().encode_from(0);
+    assert!(load().is_ok());
+
+    let write_offsets =
+        |bytes: &[u8]| std::fs::write(path(SegmentFileKind::OffsetIndex), bytes).unwrap();
+    for lost_entries in [1, 2, segment.indexes.offsets().len()] {
+        write_offsets(&offsets[..offsets.len() - lost_entries * 8]);
+        assert_eq!(load().unwrap_err(), IndexDamage::EndLost);
+    }
+    let mut wrong = offsets.clone();
+    *wrong.last_mut().unwrap() ^= 1;
+    write_offsets(&wrong);
+    assert!(matches!(load(), Err(IndexDamage::NoBatch { .. })));
+    write_offsets(&offsets);
+    std::fs::write(path(SegmentFileKind::TimeIndex), b"").unwrap();
+    assert_eq!(load().unwrap_err(), IndexDamage::EndLost);
+
+    let (rebuilt, scanned) = index_files::rebuild_sealed(
+        writer.dir(),
+        segment.base_offset,
+        end,
+        RULES.index_interval_bytes,
+    )
+    .unwrap();
+    assert_eq!(
+        (scanned.position, scanned.next_offset),
+        (end.position, end.offset)
+    );
+    assert_eq!(&rebuilt, &segment.indexes);
+    assert_eq!(
+        std::fs::read(path(SegmentFileKind::TimeIndex)).unwrap(),
+        times
+    );
+    assert!(load().is_ok());
 }
 
 /// Bytes that no log ever held: the same inputs as a fuzzer's, from fixed seeds.

@@ -52,12 +52,11 @@ pub fn frame(received: &[u8]) {
 /// before their own, are the codec's to refuse.
 pub fn request(frame: &[u8]) {
     let frame = Bytes::copy_from_slice(frame);
-    if let Ok(request) = Request::decode(&frame) {
-        if let Ok((_, left_bytes)) =
+    if let Ok(request) = Request::decode(&frame)
+        && let Ok((_, left_bytes)) =
             request_bytes::recode(request.key, request.version, &request.body)
-        {
-            assert_eq!(left_bytes, 0, "{request:?}");
-        }
+    {
+        assert_eq!(left_bytes, 0, "{request:?}");
     }
 }
 

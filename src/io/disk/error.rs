@@ -40,7 +40,8 @@ impl fmt::Display for DiskOperation {
 pub enum DiskErrorKind {
     /// No space, or a quota: refuse writes, keep reading, try again when there is space.
     Full,
-    /// The device failed (EIO and its kin), or did less than it was asked to: the log directory is not to be trusted any more.
+    /// The device failed (EIO and its kin), or did less than it was asked to: the log directory is not to be trusted
+    /// any more.
     Device,
     NotFound,
     AlreadyExists,
@@ -68,8 +69,8 @@ pub enum DiskError {
         len_bytes: usize,
         source: io::Error,
     },
-    /// The rest was not tried again: what became of it is unknown. The kernel gives no reason; for a write `no_space` says whether the file
-    /// system had too little left for the rest.
+    /// The rest was not tried again: what became of it is unknown. The kernel gives no reason; for a write `no_space`
+    /// says whether the file system had too little left for the rest.
     #[error("{operation} of '{}' at {position} stopped after {got_bytes} of {wanted_bytes} bytes", path.display())]
     Short {
         operation: DiskOperation,

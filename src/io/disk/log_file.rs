@@ -39,7 +39,8 @@ struct OpenFile {
 }
 
 impl LogFile {
-    /// The path must not be removed or renamed while this is under way (glommio looks it up again and panics if it is gone).
+    /// The path must not be removed or renamed while this is under way (glommio looks it up again and panics if it is
+    /// gone).
     pub async fn open(path: &Path, mode: OpenMode) -> Result<Self, DiskError> {
         let failed = |cause: Cause| DiskError::file(DiskOperation::Open, path, cause);
         let directory = match path.parent() {
@@ -84,10 +85,11 @@ impl LogFile {
         &self.0.path
     }
 
-    /// Writes the chunk's whole padded length. `Ok` means that the device has answered for all of it. After an error nothing is known about the
-    /// range: parts may have been written.
+    /// Writes the chunk's whole padded length. `Ok` means that the device has answered for all of it. After an error
+    /// nothing is known about the range: parts may have been written.
     ///
-    /// The future is to be driven to its end. Dropped before that, the write still happens and the chunk's memory is never reused.
+    /// The future is to be driven to its end. Dropped before that, the write still happens and the chunk's memory is
+    /// never reused.
     ///
     /// Panics if `position` is not on a page or the chunk is empty.
     pub async fn write(&self, chunk: &Chunk, position: FilePosition) -> Result<(), DiskError> {
@@ -116,8 +118,8 @@ impl LogFile {
         }
     }
 
-    /// The bytes at `position`, which may lie anywhere; fewer than `len_bytes` only where the file ends. One request of the device, so keep it at
-    /// a megabyte or less.
+    /// The bytes at `position`, which may lie anywhere; fewer than `len_bytes` only where the file ends. One request
+    /// of the device, so keep it at a megabyte or less.
     pub async fn read(
         &self,
         position: FilePosition,
@@ -146,7 +148,8 @@ impl LogFile {
         Ok(ReadBytes::new(result, lead_bytes.min(end)..end))
     }
 
-    /// Makes the file `size_bytes` long at least, with space behind all of it; new space reads as zeros. A failure may leave the file longer than it was.
+    /// Makes the file `size_bytes` long at least, with space behind all of it; new space reads as zeros. A failure
+    /// may leave the file longer than it was.
     pub async fn allocate(&self, size_bytes: u64) -> Result<(), DiskError> {
         let allocated = self.0.file.pre_allocate(size_bytes, false).await;
         allocated.map_err(|error| DiskError::file(DiskOperation::Allocate, &self.0.path, error))
@@ -158,8 +161,8 @@ impl LogFile {
         truncated.map_err(|error| DiskError::file(DiskOperation::Truncate, &self.0.path, error))
     }
 
-    /// Everything whose write had completed before this call survives a power cut once it returns. Never call it again after an error: the
-    /// second call reports success for data that is gone.
+    /// Everything whose write had completed before this call survives a power cut once it returns. Never call it
+    /// again after an error: the second call reports success for data that is gone.
     pub async fn fdatasync(&self) -> Result<(), DiskError> {
         let synced = self.0.file.fdatasync().await;
         synced.map_err(|error| DiskError::file(DiskOperation::Sync, &self.0.path, error))

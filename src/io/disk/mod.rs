@@ -1,7 +1,7 @@
 //! O_DIRECT files: whole chunks out, any range in, every completion's result and length checked.
 //!
-//! A `Result` of [`LogFile::write`] means: all bytes have left for the device and it has answered. Whether they survive a power
-//! cut is what [`LogFile::fdatasync`] decides.
+//! A `Result` of [`LogFile::write`] means: all bytes have left for the device and it has answered. Whether they
+//! survive a power cut is what [`LogFile::fdatasync`] decides.
 
 mod error;
 mod log_file;

@@ -1,10 +1,11 @@
 //! Makes glommio find out whether a device can really be polled for completions.
 //!
-//! At an executor's first file on a device glommio 0.9 reads the file's first block through a polling ring, and if that works
-//! it sends all later reads and writes there. For a file that is empty, or whose first block was allocated and never written, the kernel answers
-//! without asking the device: glommio then polls a device that may not know how, and every read that reaches the device fails with
-//! EOPNOTSUPP (seen on a virtio disk). New segments are just such files. So before an executor opens its first file on a
-//! device, it opens one here whose first block has been written.
+//! At an executor's first file on a device glommio 0.9 reads the file's first block through a polling ring, and if
+//! that works it sends all later reads and writes there. For a file that is empty, or whose first block was allocated
+//! and never written, the kernel answers without asking the device: glommio then polls a device that may not know
+//! how, and every read that reaches the device fails with EOPNOTSUPP (seen on a virtio disk). New segments are just
+//! such files. So before an executor opens its first file on a device, it opens one here whose first block has been
+//! written.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -36,7 +37,8 @@ pub(super) async fn ask_device_of(directory: &Path) -> io::Result<()> {
     let directory = directory.to_owned();
     let written = match blocking::run(move || file_with_a_written_block(&directory)).await {
         Ok(written) => written,
-        // Nothing can be created here, or not now, and so no empty file either; a file that exists was most likely written.
+        // Nothing can be created here, or not now, and so no empty file either; a file that exists was most likely
+        // written.
         Err(error) if cannot_create_here(&error) => return Ok(()),
         Err(error) => return Err(error),
     };

@@ -1,8 +1,8 @@
 //! The bytes of a disk read, for readers on any core, without a copy.
 //!
-//! glommio reads into memory that it allocates and counts with non-atomic references, so its `ReadResult` must never be cloned or
-//! dropped on another thread. Here it is wrapped: other cores see a pointer and a length, and whoever drops the last handle
-//! sends the `ReadResult` home, where the next read or tick drops it.
+//! glommio reads into memory that it allocates and counts with non-atomic references, so its `ReadResult` must never
+//! be cloned or dropped on another thread. Here it is wrapped: other cores see a pointer and a length, and whoever
+//! drops the last handle sends the `ReadResult` home, where the next read or tick drops it.
 
 use std::fmt;
 use std::mem::ManuallyDrop;
@@ -18,21 +18,25 @@ use glommio::io::ReadResult;
 use crate::model::limits::READ_BUFFERS_OUT_MAX;
 
 thread_local! {
-    static HOME: Arc<Home> = Arc::new(Home { returned: ArrayQueue::new(READ_BUFFERS_OUT_MAX), out_count: AtomicUsize::new(0) });
+    static HOME: Arc<Home> = Arc::new(Home {
+        returned: ArrayQueue::new(READ_BUFFERS_OUT_MAX),
+        out_count: AtomicUsize::new(0),
+    });
 }
 
 /// Where read buffers of one executor come back to.
 struct Home {
     returned: ArrayQueue<Parcel>,
-    /// Buffers held by someone or on their way home. At most the queue's capacity, so that the way home always has room.
+    /// Buffers held by someone or on their way home. At most the queue's capacity, so that the way home always has
+    /// room.
     out_count: AtomicUsize,
 }
 
 /// A read result in transit. It has no destructor: left in the queue of an executor that is gone, it leaks.
 struct Parcel(ManuallyDrop<ReadResult>);
 
-// SAFETY: a parcel is only moved between threads. It is opened (and its non-atomic counts touched) by `collect_returned_reads` on the
-// thread that made the read, and dropping it unopened does nothing.
+// SAFETY: a parcel is only moved between threads. It is opened (and its non-atomic counts touched) by
+// `collect_returned_reads` on the thread that made the read, and dropping it unopened does nothing.
 unsafe impl Send for Parcel {}
 
 impl Parcel {
@@ -72,9 +76,9 @@ struct Borrowed {
     home: Arc<Home>,
 }
 
-// SAFETY: other threads read `start` and `len_bytes` and the bytes behind them, which the kernel has finished writing and nobody
-// writes any more; they stay allocated as long as `result` does. `result` itself is touched by nobody but `drop`, which only
-// moves it.
+// SAFETY: other threads read `start` and `len_bytes` and the bytes behind them, which the kernel has finished writing
+// and nobody writes any more; they stay allocated as long as `result` does. `result` itself is touched by nobody but
+// `drop`, which only moves it.
 unsafe impl Send for Borrowed {}
 // SAFETY: as above.
 unsafe impl Sync for Borrowed {}

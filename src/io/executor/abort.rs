@@ -1,7 +1,7 @@
 //! A panic on an executor's thread ends the process.
 //!
-//! Release builds abort on any panic. Where panics unwind (tests, development) the hook does the same for the threads that ask
-//! for it, before any destructor of the half-dead executor runs.
+//! Release builds abort on any panic. Where panics unwind (tests, development) the hook does the same for the threads
+//! that ask for it, before any destructor of the half-dead executor runs.
 
 use std::cell::Cell;
 use std::panic;

@@ -1,8 +1,8 @@
 //! The runtimes: one executor per core for shards, and a short-lived one for tests and tools.
 //!
-//! Every executor has a foreground queue (preempted after `PREEMPT_AFTER_MS`, woken at once from other threads), a background queue with
-//! a tenth of the foreground's share of the core, and a tick that is always armed, without which glommio 0.9 can sleep for
-//! ever on runnable tasks (see `tick`).
+//! Every executor has a foreground queue (preempted after `PREEMPT_AFTER_MS`, woken at once from other threads), a
+//! background queue with a tenth of the foreground's share of the core, and a tick that is always armed, without
+//! which glommio 0.9 can sleep for ever on runnable tasks (see `tick`).
 
 mod abort;
 mod pulse;

@@ -57,15 +57,15 @@ pub(super) fn run<T>(executor: &LocalExecutor, name: &str, main: impl Future<Out
         let _queues = Queues::install();
         let _tick = tick::start(name);
         let result = main.await;
-        // Tasks that were cancelled have yet to be dropped, and files that were dropped have yet to be closed: both happen in the
-        // executor's next turns.
+        // Tasks that were cancelled have yet to be dropped, and files that were dropped have yet to be closed: both
+        // happen in the executor's next turns.
         time::sleep(Duration::from_millis(1)).await;
         result
     })
 }
 
-/// Runs `main` on a fresh executor of this thread, for tests and tools. Tasks that were detached and still wait when `main` is done are leaked
-/// with what they hold.
+/// Runs `main` on a fresh executor of this thread, for tests and tools. Tasks that were detached and still wait when
+/// `main` is done are leaked with what they hold.
 ///
 /// Panics inside an executor, and where io_uring is not available.
 pub fn block_on<T>(main: impl Future<Output = T>) -> T {
@@ -85,8 +85,9 @@ mod tests {
     use super::super::task::yield_now;
     use super::*;
 
-    /// Short enough that the timer is now and then over before the first queue runs, which is when glommio parks on runnable queues. A bare
-    /// glommio executor stops within some ten thousand yields (with slices of 1 ms, within a million).
+    /// Short enough that the timer is now and then over before the first queue runs, which is when glommio parks on
+    /// runnable queues. A bare glommio executor stops within some ten thousand yields (with slices of 1 ms, within a
+    /// million).
     const SHORT_TIME_SLICE: Duration = Duration::from_micros(100);
     const YIELD_COUNT: usize = 200_000;
 

@@ -83,13 +83,14 @@ impl<T> Future for Task<T> {
     }
 }
 
-/// Starts a task in the queue of the task that calls. It runs at once, inside this call, up to its first await that waits: hold no
-/// borrow that it needs.
+/// Starts a task in the queue of the task that calls. It runs at once, inside this call, up to its first await that
+/// waits: hold no borrow that it needs.
 pub fn spawn_local<T: 'static>(future: impl Future<Output = T> + 'static) -> Task<T> {
     Task(glommio::spawn_local(future))
 }
 
-/// Starts a task in the queue for what may wait: preparing segments, retention, statistics. Its first turn comes later.
+/// Starts a task in the queue for what may wait: preparing segments, retention, statistics. Its first turn comes
+/// later.
 pub fn spawn_background<T: 'static>(future: impl Future<Output = T> + 'static) -> Task<T> {
     spawn_into(Queues::here().background, future)
 }

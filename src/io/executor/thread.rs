@@ -58,9 +58,9 @@ impl<T> ExecutorThread<T> {
     }
 }
 
-/// Starts a thread called `name` whose executor runs what `main` makes there, in the foreground queue, and ends with it. Returns once the
-/// executor stands or could not be set up. A panic on the thread ends the process: a half-dead broker that still answers
-/// is worse than a dead one.
+/// Starts a thread called `name` whose executor runs what `main` makes there, in the foreground queue, and ends with
+/// it. Returns once the executor stands or could not be set up. A panic on the thread ends the process: a half-dead
+/// broker that still answers is worse than a dead one.
 pub fn spawn<T, F, M>(name: &str, core: Core, main: F) -> Result<ExecutorThread<T>, ExecutorError>
 where
     T: Send + 'static,

@@ -1,13 +1,13 @@
 //! The beat that keeps an executor from sleeping on runnable tasks.
 //!
-//! glommio 0.9 parks when its last round ran no queue. A round also runs none when it finds itself preempted before its first
-//! queue: by the preemption timer (the thread was off its core for a moment), by a wake from another thread, by a new
-//! connection. If that event woke no task, the executor sleeps, with runnable tasks in its queues, until the next completion or
-//! timer, which may never come.
+//! glommio 0.9 parks when its last round ran no queue. A round also runs none when it finds itself preempted before
+//! its first queue: by the preemption timer (the thread was off its core for a moment), by a wake from another
+//! thread, by a new connection. If that event woke no task, the executor sleeps, with runnable tasks in its queues,
+//! until the next completion or timer, which may never come.
 //!
-//! So every executor keeps a timer armed: such a sleep lasts `TICK_MS` at most. The tick's own task can be the one that is
-//! slept on, after its timer has fired; for that case a thread looks after all executors and wakes those whose tick has stopped
-//! (`pulse`).
+//! So every executor keeps a timer armed: such a sleep lasts `TICK_MS` at most. The tick's own task can be the one
+//! that is slept on, after its timer has fired; for that case a thread looks after all executors and wakes those
+//! whose tick has stopped (`pulse`).
 
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
@@ -26,7 +26,8 @@ thread_local! {
     static TICKS: RefCell<Event> = RefCell::new(Event::new());
 }
 
-/// Ready at this executor's next tick, at most `TICK_MS` from now unless the core is busy: for retries that nothing else wakes.
+/// Ready at this executor's next tick, at most `TICK_MS` from now unless the core is busy: for retries that nothing
+/// else wakes.
 pub fn next_tick() -> impl Future<Output = ()> {
     TICKS.with_borrow(Event::wait)
 }

@@ -61,7 +61,8 @@ impl<T: Send> ForeignSender<T> {
         Ok(())
     }
 
-    /// Waits while the lane is full. A message to an executor that is gone is dropped: the process is about to end. Blocks.
+    /// Waits while the lane is full. A message to an executor that is gone is dropped: the process is about to end.
+    /// Blocks.
     pub fn send_blocking(&self, mut message: T) {
         while let Err(ForeignSendError::Full(back)) = self.try_send(message) {
             message = back;

@@ -35,7 +35,8 @@ impl<T: Send + 'static> Inbox<T> {
         self.peer
     }
 
-    /// The next batch, in the order of the pushes and never empty; `None` once the other member is gone and its last batch was taken.
+    /// The next batch, in the order of the pushes and never empty; `None` once the other member is gone and its last
+    /// batch was taken.
     pub async fn recv(&mut self) -> Option<Vec<T>> {
         let batch = self.receiver.recv().await?;
         self.waiting.fetch_sub(batch.len(), Ordering::Release);

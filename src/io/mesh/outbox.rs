@@ -69,7 +69,8 @@ impl<T: Send + 'static> Lane<T> {
                 *self.pending.borrow_mut() = batch;
                 false
             }
-            // The other executor has ended, and the process is about to; who waits for an answer sees his channel dropped.
+            // The other executor has ended, and the process is about to; who waits for an answer sees his channel
+            // dropped.
             Err(_closed) => {
                 self.waiting.fetch_sub(len, Ordering::Release);
                 true
@@ -92,11 +93,11 @@ impl<T: Send + 'static> Outbox<T> {
         }))
     }
 
-    /// Puts a message on the lane to `target`; it leaves when the tasks that are runnable now have run, or by `flush`. The order to one target is the
-    /// order of the pushes.
+    /// Puts a message on the lane to `target`; it leaves when the tasks that are runnable now have run, or by
+    /// `flush`. The order to one target is the order of the pushes.
     ///
-    /// Never fails and never waits: new work is pushed only where `is_full` is false, replies always. Panics for the member
-    /// itself, and at `MESH_MESSAGES_UNTAKEN_MAX`, which is only reached where that rule is broken.
+    /// Never fails and never waits: new work is pushed only where `is_full` is false, replies always. Panics for the
+    /// member itself, and at `MESH_MESSAGES_UNTAKEN_MAX`, which is only reached where that rule is broken.
     pub fn push(&self, target: usize, message: T) {
         let lane = self.lane(target);
         let untaken = lane.waiting.fetch_add(1, Ordering::Relaxed);

@@ -62,9 +62,11 @@ impl<T: Send + 'static> MeshSeat<T> {
         self.member
     }
 
-    /// Connects the lanes on the current executor. Returns once every other member has done the same, and until then keeps its core busy.
+    /// Connects the lanes on the current executor. Returns once every other member has done the same, and until then
+    /// keeps its core busy.
     pub async fn join(self) -> MeshEnd<T> {
-        // All at once: a lane is connected only when both of its ends try, and the others may try theirs in another order.
+        // All at once: a lane is connected only when both of its ends try, and the others may try theirs in another
+        // order.
         let senders: Vec<Option<(Task<_>, Waiting)>> = self
             .senders
             .into_iter()

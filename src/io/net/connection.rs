@@ -124,8 +124,9 @@ impl Reader {
         self.stream.peer
     }
 
-    /// Waits for bytes and copies as many as there are and fit; 0 is the end of the stream. Large buffers are cheap: what has arrived is taken by
-    /// one call, and each call that empties the socket costs a poll. Panics if `buffer` is empty.
+    /// Waits for bytes and copies as many as there are and fit; 0 is the end of the stream. Large buffers are cheap:
+    /// what has arrived is taken by one call, and each call that empties the socket costs a poll. Panics if `buffer`
+    /// is empty.
     pub async fn read(&mut self, buffer: &mut [u8]) -> Result<usize, NetError> {
         assert!(
             !buffer.is_empty(),
@@ -159,8 +160,8 @@ impl Writer {
         self.stream.peer
     }
 
-    /// Sends all slices one after the other, without joining them first. `parts` is used up: where it stands after an error is where sending
-    /// stopped.
+    /// Sends all slices one after the other, without joining them first. `parts` is used up: where it stands after an
+    /// error is where sending stopped.
     pub async fn write_all(&mut self, mut parts: &mut [IoSlice<'_>]) -> Result<(), NetError> {
         let stream = &*self.stream;
         let failed = |source| stream.error(ConnectionOperation::Write, source);

@@ -19,11 +19,11 @@ pub struct BoundListener {
     address: SocketAddr,
 }
 
-/// Listens on `address` with `count` sockets, one per executor; the kernel spreads connections over them. With port 0 all share the port that the
-/// first one got.
+/// Listens on `address` with `count` sockets, one per executor; the kernel spreads connections over them. With port 0
+/// all share the port that the first one got.
 ///
-/// Fails with `AddressInUse` if any other process listens there, another broker of the same user included: the first socket takes the
-/// address for itself alone, and only then opens it to its siblings (SO_REUSEPORT).
+/// Fails with `AddressInUse` if any other process listens there, another broker of the same user included: the first
+/// socket takes the address for itself alone, and only then opens it to its siblings (SO_REUSEPORT).
 pub fn bind(address: SocketAddr, count: usize) -> Result<Vec<BoundListener>, NetError> {
     assert!(count > 0, "somebody has to listen");
     let failed = |error| NetError::bind(address, error);
@@ -102,8 +102,8 @@ impl Listener {
         self.address
     }
 
-    /// The next connection. Every error is about one connection or the process's descriptors (`is_out_of_descriptors`); the listener
-    /// goes on.
+    /// The next connection. Every error is about one connection or the process's descriptors
+    /// (`is_out_of_descriptors`); the listener goes on.
     pub async fn accept(&self) -> Result<Accepted, NetError> {
         let failed = |source| NetError::Accept {
             address: self.address,

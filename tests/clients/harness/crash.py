@@ -132,7 +132,9 @@ def make_load(broker, topic, rng):
 
 
 def delete_topic(broker, topic):
-    AdminClient({"bootstrap.servers": broker.bootstrap}).delete_topics([topic])[topic].result(60)
+    # Held until the answer is there: the answer goes with its client.
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    admin.delete_topics([topic])[topic].result(60)
 
 
 def verify_files(options, broker, report):

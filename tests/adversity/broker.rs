@@ -1,0 +1,171 @@
+//! The process under test.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::{NamedTempFile, TempDir};
+
+use crate::wire::Client;
+
+/// Only so that a broker which never gets there fails the test in place of hanging it.
+pub const WAIT_MAX: Duration = Duration::from_secs(60);
+
+/// A directory beside the build's own files: tests need a file system with O_DIRECT, which /tmp may not be.
+pub fn new_directory() -> TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
+/// A running broker, which is killed if the test ends before it stops it.
+pub struct Broker {
+    process: Child,
+    clients: SocketAddr,
+    log: NamedTempFile,
+}
+
+impl Broker {
+    pub fn start(data: &Path, settings: &[&str]) -> Self {
+        Self::try_start(data, settings).unwrap_or_else(|refused| panic!("not ready: {refused:?}"))
+    }
+
+    /// The broker once it is ready, or how it ended and what it said.
+    pub fn try_start(data: &Path, settings: &[&str]) -> Result<Self, Refused> {
+        let [clients, admin] = free_addresses();
+        // Not in the data directory: some tests make it unusable.
+        let log = NamedTempFile::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_corelog"));
+        command.arg("broker").arg("--data").arg(data);
+        let listeners = [
+            format!("listeners=PLAINTEXT://{clients}"),
+            format!("admin.listener={admin}"),
+        ];
+        let listeners = listeners.iter().map(String::as_str);
+        for setting in listeners
+            .chain(["cores.pinned=false"])
+            .chain(settings.iter().copied())
+        {
+            command.args(["--set", setting]);
+        }
+        let process = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log.reopen().unwrap())
+            .spawn()
+            .expect("the program starts");
+        let mut broker = Self {
+            process,
+            clients,
+            log,
+        };
+        let deadline = Instant::now() + WAIT_MAX;
+        while !is_ready(admin) {
+            let ended = broker.process.try_wait().unwrap();
+            if let Some(status) = ended {
+                let code = status.code();
+                return Err(Refused {
+                    code,
+                    log: broker.log(),
+                });
+            }
+            assert!(
+                Instant::now() < deadline,
+                "neither ready nor ended: {}",
+                broker.log()
+            );
+            thread::sleep(Duration::from_millis(20));
+        }
+        Ok(broker)
+    }
+
+    pub fn client(&self) -> Client {
+        Client::connect(self.clients)
+    }
+
+    /// What it has said so far.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.log.path()).unwrap()
+    }
+
+    pub fn resident_bytes(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap();
+        let line = status
+            .lines()
+            .find(|line| line.starts_with("VmRSS:"))
+            .unwrap();
+        line.split_ascii_whitespace()
+            .nth(1)
+            .unwrap()
+            .parse::<u64>()
+            .unwrap()
+            * 1024
+    }
+
+    pub fn kill(mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+
+    /// Stops it as an operator does.
+    pub fn stop(mut self) {
+        kill_process(Pid::from_child(&self.process), Signal::TERM).unwrap();
+        let deadline = Instant::now() + WAIT_MAX;
+        loop {
+            if let Some(status) = self.process.try_wait().unwrap() {
+                assert_eq!(status.code(), Some(0), "{}", self.log());
+                return;
+            }
+            assert!(
+                Instant::now() < deadline,
+                "it does not stop: {}",
+                self.log()
+            );
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        // Both fail where it has ended already.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        if thread::panicking() {
+            eprintln!("--- what the broker said\n{}---", self.log());
+        }
+    }
+}
+
+/// A broker that ended at its start.
+#[derive(Debug)]
+pub struct Refused {
+    pub code: Option<i32>,
+    pub log: String,
+}
+
+/// Runs another subcommand of the program.
+pub fn corelog(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_corelog"))
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+fn is_ready(admin: SocketAddr) -> bool {
+    let mut reply = String::new();
+    let asked = TcpStream::connect(admin).and_then(|mut stream| {
+        stream.write_all(b"GET /readyz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")?;
+        stream.read_to_string(&mut reply)
+    });
+    asked.is_ok() && reply.starts_with("HTTP/1.1 200 ")
+}
+
+/// Two addresses of loopback that nobody listens on; both are held until both are known, so that they differ.
+fn free_addresses() -> [SocketAddr; 2] {
+    let held = [0, 1].map(|_| TcpListener::bind("127.0.0.1:0").unwrap());
+    held.map(|listener| listener.local_addr().unwrap())
+}

@@ -1,0 +1,12 @@
+//! A broker process that is treated badly: by its clients, who send what no client should, and by its machine, whose disk is full,
+//! read-only or damaged. Whoever did nothing wrong must not notice.
+
+mod bad_batches;
+mod bad_requests;
+mod broker;
+mod damaged_files;
+mod disk_full;
+mod produce;
+mod small_disk;
+mod unusable_directory;
+mod wire;

@@ -1,0 +1,72 @@
+//! A file system of its own for one broker: small enough to fill, and it can be made read-only.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+use crate::broker::new_directory;
+
+/// An ext4 in a file, mounted over a loop device; unmounted when dropped. Mounting takes root, or a sudo that does not ask.
+pub struct SmallDisk {
+    mount: PathBuf,
+    /// Holds the image and the mount point.
+    _parent: TempDir,
+}
+
+impl SmallDisk {
+    pub fn new(size_bytes: u64) -> Self {
+        let parent = new_directory();
+        let (image, mount) = (parent.path().join("image"), parent.path().join("mount"));
+        File::create(&image).unwrap().set_len(size_bytes).unwrap();
+        fs::create_dir(&mount).unwrap();
+        // No blocks kept back for root, who runs the tests.
+        run(Command::new("mkfs.ext4")
+            .args(["-q", "-F", "-m", "0"])
+            .arg(&image));
+        run(as_root("mount").args(["-o", "loop"]).args([&image, &mount]));
+        let disk = Self {
+            mount,
+            _parent: parent,
+        };
+        run(as_root("chmod").arg("777").arg(&disk.mount));
+        disk
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.mount
+    }
+
+    pub fn make_read_only(&self) {
+        run(as_root("mount").args(["-o", "remount,ro"]).arg(&self.mount));
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        // Lazily: a broker that a failed test leaves to its own Drop may still have files open.
+        run(as_root("umount").arg("--lazy").arg(&self.mount));
+    }
+}
+
+fn as_root(program: &str) -> Command {
+    if rustix::process::geteuid().is_root() {
+        return Command::new(program);
+    }
+    let mut command = Command::new("sudo");
+    command.args(["--non-interactive", program]);
+    command
+}
+
+fn run(command: &mut Command) {
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(
+        output.status.success(),
+        "{command:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}

@@ -25,6 +25,7 @@ pub mod producer_snapshot;
 pub mod producer_state;
 pub mod read_ahead;
 pub mod reader;
+mod recovered;
 pub mod recovery;
 mod recovery_start;
 mod replay;

@@ -220,7 +220,7 @@ impl Shard {
                 self.write_zeros(&file, FilePosition::ZERO, prepared)
                     .await?;
             }
-            Ok(())
+            Ok::<_, DiskError>(())
         };
         match made.await {
             Ok(()) => partition.spare.set(Some(prepared)),

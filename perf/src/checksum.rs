@@ -1,5 +1,6 @@
-//! CRC-32C of bytes that mostly do not change. The CRC of `a ++ b` follows from those of `a` and `b` and b's length alone, so a
-//! batch whose payload was checksummed once costs a few table look-ups a record to seal, not a pass over every byte.
+//! CRC-32C of bytes that mostly do not change. The CRC of `a ++ b` follows from those of `a` and `b` and b's
+//! length alone, so a batch whose payload was checksummed once costs a few table look-ups a record to seal, not
+//! a pass over every byte.
 
 /// Appends a fixed run of bytes to a CRC without reading it again.
 #[derive(Clone)]

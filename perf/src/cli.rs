@@ -73,7 +73,8 @@ pub struct RunArgs {
     /// Address of any broker
     #[arg(long, default_value = "127.0.0.1:9092")]
     pub bootstrap: String,
-    /// Load offered: 200MB/s, 50000msg/s, max, or a share of the max measured before in this run, as in max,20% [default: the workload's]
+    /// Load offered: 200MB/s, 50000msg/s, max, or a share of the max measured before in this run, as in max,20%
+    /// [default: the workload's]
     #[arg(long, value_delimiter = ',')]
     pub rate: Vec<Rate>,
     /// How long each rate is measured

@@ -1,4 +1,5 @@
-//! What the load threads tell while they run: counters for the progress bar and the timeline, and the latencies of the last interval.
+//! What the load threads tell while they run: counters for the progress bar and the timeline, and the latencies
+//! of the last interval.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};

@@ -210,7 +210,8 @@ impl Broker {
         }
     }
 
-    /// The directories that the broker keeps its logs in, if it is on this machine. A relative one is relative to where it was started.
+    /// The directories that the broker keeps its logs in, if it is on this machine. A relative one is relative
+    /// to where it was started.
     pub fn log_directories(&self) -> Vec<PathBuf> {
         let (Some(settings), Some(process)) = (&self.settings, &self.process) else {
             return Vec::new();

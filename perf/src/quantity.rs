@@ -1,4 +1,5 @@
-//! Sizes, rates and times as people write them: `1MB` is 10^6 bytes, `1MiB` is 2^20. Never guessed: a rate needs its unit.
+//! Sizes, rates and times as people write them: `1MB` is 10^6 bytes, `1MiB` is 2^20. Never guessed: a rate
+//! needs its unit.
 
 use std::fmt;
 use std::str::FromStr;

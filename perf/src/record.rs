@@ -1,4 +1,5 @@
-//! What every record carries so that the audit can tell who sent it, in which order, when, and whether it came back whole.
+//! What every record carries so that the audit can tell who sent it, in which order, when, and whether it came
+//! back whole.
 //!
 //! A record's value, little endian:
 //! ```text

@@ -11,7 +11,8 @@ pub enum Schedule {
         end_ns: u64,
         records_per_second: f64,
     },
-    /// Until `end`, every record is due now. Only the requests in flight hold the load back, so its latency is a closed loop's.
+    /// Until `end`, every record is due now. Only the requests in flight hold the load back, so its latency is
+    /// a closed loop's.
     Closed { end_ns: u64 },
 }
 
@@ -54,8 +55,9 @@ impl Schedule {
         }
     }
 
-    /// What may be sent at `now_ns` if record `next` is the first that was not sent yet. A batch is complete when it is
-    /// full or when its first record has waited for `linger`; it then takes every record that is due, up to `record_count_max`.
+    /// What may be sent at `now_ns` if record `next` is the first that was not sent yet. A batch is complete
+    /// when it is full or when its first record has waited for `linger`; it then takes every record that is
+    /// due, up to `record_count_max`.
     pub fn due(&self, next: u64, record_count_max: u32, linger: Duration, now_ns: u64) -> Due {
         let (start_ns, end_ns, records_per_second) = match *self {
             Self::Closed { end_ns } if now_ns >= end_ns => return Due::Never,

@@ -124,12 +124,34 @@ impl Shard {
         self.log_dir().fail(error);
         let why = PartitionError::LogDirOffline(error.to_string().into());
         let progress = partition.leader.borrow_mut().fail();
+        self.give_up(progress, &why);
+        self.refuse_parked(partition, &why);
+    }
+
+    /// Once the log directory is offline nothing in it is confirmed any more: whoever waits, on whatever partition, is told.
+    pub(super) fn give_up_if_offline(self: &Rc<Self>) {
+        let Some(why) = self.log_dir().failure() else {
+            return;
+        };
+        let why = PartitionError::LogDirOffline(why);
+        for partition in self.partitions() {
+            let progress = partition.leader.borrow_mut().fail();
+            self.give_up(progress, &why);
+            self.refuse_parked(&partition, &why);
+        }
+    }
+
+    /// Refuses the batches that wait, and lets the readers look for themselves.
+    pub(super) fn give_up(
+        &self,
+        progress: Progress<AppendToken, DataWaiter>,
+        why: &PartitionError,
+    ) {
         for token in progress.acks {
-            self.fail_append(token, &why);
+            self.fail_append(token, why);
         }
         for waiter in progress.waiters {
             self.tell_waiter(waiter);
         }
-        self.refuse_parked(partition, &why);
     }
 }

@@ -29,6 +29,7 @@ impl Shard {
             executor::sleep(Duration::from_millis(HOUSEKEEPING_MS)).await;
             self.metrics().count(Counter::Ticks, 1);
             self.sync_what_is_due();
+            self.give_up_if_offline();
             self.free_cache();
             self.publish_gauges();
             self.look_after_active().await;
@@ -267,11 +268,17 @@ impl Shard {
                 shard.files().retire(Retired::Segment(SegmentKey { log, segment: *segment })).await;
             }
             tracing::info!(topic = %partition.topic, partition = %partition.partition.partition, segments = bases.len(), "deleted by retention");
+            let turn = CheckpointTurn::wait(&partition).await;
+            if partition.flags.is_gone.get() {
+                return;
+            }
             let directory = partition.directory();
             let deleted = blocking::run(move || {
                 bases.iter().try_for_each(|segment| partition_files::remove_segment(&directory, *segment))
             });
-            if let Err(error) = deleted.await {
+            let deleted = deleted.await;
+            drop(turn);
+            if let Err(error) = deleted {
                 tracing::warn!(%error, "old segments were not deleted; the next start tries again");
             }
         })
@@ -302,6 +309,11 @@ impl Shard {
                 self.put_to_rest(&partition).await;
             }
         }
+        for partition in self.partitions() {
+            // Long polls are answered with what there is; no batch waits any more, unless its write failed.
+            let progress = partition.leader.borrow_mut().fail();
+            self.give_up(progress, &PartitionError::Stopping);
+        }
         first_failure
     }
 }
@@ -314,11 +326,11 @@ fn snapshot_of(partition: &HostedPartition) -> Option<Snapshot> {
         .then(|| Snapshot::take(partition.partition, log, leader.producers(), before))
 }
 
-/// The right to write a partition's checkpoint and index files; dropped when done.
-struct CheckpointTurn(Rc<HostedPartition>);
+/// The right to change files in a partition's directory by their names, other than those being appended to; dropped when done.
+pub(super) struct CheckpointTurn(Rc<HostedPartition>);
 
 impl CheckpointTurn {
-    async fn wait(partition: &Rc<HostedPartition>) -> Self {
+    pub(super) async fn wait(partition: &Rc<HostedPartition>) -> Self {
         while partition.flags.is_checkpointing.replace(true) {
             executor::sleep(Duration::from_millis(1)).await;
         }

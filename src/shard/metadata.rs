@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::config::{BrokerConfig, TopicConfig};
 use crate::io::{blocking, dir, executor};
@@ -13,6 +14,7 @@ use crate::partition::leader::Leader;
 use crate::shard::call::ReplyTo;
 use crate::shard::command::PartitionError;
 use crate::shard::hosted::{Checkpointed, HostedPartition};
+use crate::shard::housekeeping::CheckpointTurn;
 use crate::shard::runtime::Shard;
 use crate::storage::active_segment::RollRules;
 use crate::storage::file_error::FileError;
@@ -256,20 +258,21 @@ impl Shard {
                 (cached_bytes, leader.fail())
             };
             self.note_uncached(cached_bytes);
-            for token in progress.acks {
-                self.fail_append(token, &why);
-            }
-            for waiter in progress.waiters {
-                self.tell_waiter(waiter);
-            }
+            self.give_up(progress, &why);
             self.files().retire(Retired::Log(partition.log_id())).await;
             self.read_ahead().forget(partition.log_id());
+            // What is under way in its directory goes by names, and the next topic may have the same.
+            let turn = CheckpointTurn::wait(&partition).await;
+            while partition.flags.is_preparing.get() {
+                executor::sleep(Duration::from_millis(1)).await;
+            }
             let from = partition.directory();
             let to = self
                 .log_dir()
                 .path()
                 .join(DeletedDirName::new(&topic.name, topic.id, id.partition).to_string());
             let renamed = blocking::run(move || std::fs::rename(&from, &to).map(|()| to)).await;
+            drop(turn);
             match renamed {
                 Ok(to) => executor::spawn_background(async move {
                     let shown = to.display().to_string();

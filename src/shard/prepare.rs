@@ -9,6 +9,7 @@ use crate::model::FilePosition;
 use crate::model::limits::{
     CHUNK_BYTES_MAX, PAGE_BYTES, PREPARE_STEP_BYTES_MAX, PREPARE_STEP_BYTES_MIN,
 };
+use crate::shard::command::PartitionError;
 use crate::shard::hosted::HostedPartition;
 use crate::shard::runtime::{Cached, Shard};
 use crate::storage::log::{Admission, SegmentKey};
@@ -56,6 +57,11 @@ impl Shard {
                     continue;
                 }
             };
+            if partition.flags.is_gone.get() {
+                let why = PartitionError::Unknown(partition.partition);
+                self.refuse_parked(partition, &why);
+                return;
+            }
             if let Err(error) = prepared {
                 let why = self.space_error(error);
                 if !partition.flags.is_out_of_space.replace(true) {

@@ -75,11 +75,11 @@ pub fn produce(
     client: &mut Client,
     topic: &str,
     records: Bytes,
-) -> Result<i64, PartitionProduceResponse> {
+) -> Result<i64, Box<PartitionProduceResponse>> {
     let answer = produce_with_version(client, PRODUCE_VERSION, topic, Some(records));
     match answer.error_code {
         0 => Ok(answer.base_offset),
-        _ => Err(answer),
+        _ => Err(Box::new(answer)),
     }
 }
 

@@ -1,4 +1,5 @@
-//! What this machine can do without a broker, measured in the same minute as the broker: disk, loopback network, memory.
+//! What this machine can do without a broker, measured in the same minute as the broker: disk, loopback
+//! network, memory.
 //!
 //! Owns: its file and its sockets, both gone afterwards. Must never know: what it is compared with.
 

@@ -1,4 +1,5 @@
-//! Raw O_DIRECT transfers through io_uring, and the aligned memory that they need. All unsafe code of this package is here.
+//! Raw O_DIRECT transfers through io_uring, and the aligned memory that they need. All unsafe code of this
+//! package is here.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::fs::File;
@@ -71,7 +72,8 @@ pub struct Transferred {
     pub latency: LatencyHistogram,
 }
 
-/// Transfers blocks one after the other, `depth` at a time, from the file's start and round again, for `how_long` or, if that is None, once.
+/// Transfers blocks one after the other, `depth` at a time, from the file's start and round again, for
+/// `how_long` or, if that is None, once.
 pub fn transfer(
     file: &File,
     file_bytes: u64,
@@ -119,8 +121,8 @@ pub fn transfer(
                     .build(),
             };
             started[slot] = Instant::now();
-            // SAFETY: the descriptor and the buffer live until this function returns, which it does only after every entry has completed;
-            // the buffer is not touched before, because its slot is not idle.
+            // SAFETY: the descriptor and the buffer live until this function returns, which it does only after
+            // every entry has completed; the buffer is not touched before, because its slot is not idle.
             let pushed = unsafe { ring.submission().push(&entry.user_data(slot as u64)) };
             pushed.expect("the queue has room for every slot");
             in_flight += 1;

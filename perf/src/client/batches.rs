@@ -1,5 +1,5 @@
-//! A walk over fetched record batches, written from Kafka's format and not from the broker's code: an audit must not share the
-//! broker's mistakes.
+//! A walk over fetched record batches, written from Kafka's format and not from the broker's code: an audit
+//! must not share the broker's mistakes.
 //!
 //! `producer/batch.rs` draws the bytes.
 

@@ -280,8 +280,8 @@ impl Cluster {
     }
 }
 
-/// Asks again while the broker says that it will be able to answer: a new partition's leader, or a coordinator, may not know yet that
-/// it is one.
+/// Asks again while the broker says that it will be able to answer: a new partition's leader, or a coordinator,
+/// may not know yet that it is one.
 fn until_ready<T>(ask: impl Fn() -> Result<T, ClientError>) -> Result<T, ClientError> {
     let deadline = Instant::now() + READY_TIMEOUT;
     loop {

@@ -181,8 +181,8 @@ impl Connection {
         Ok(correlation_id)
     }
 
-    /// Reads the next frame, without its size, into the start of `buffer` and returns its length. The buffer only grows, so that
-    /// its memory is cleared once and not for every frame.
+    /// Reads the next frame, without its size, into the start of `buffer` and returns its length. The buffer
+    /// only grows, so that its memory is cleared once and not for every frame.
     pub fn receive(&mut self, buffer: &mut Vec<u8>) -> Result<usize, ClientError> {
         let mut size = [0; 4];
         self.stream

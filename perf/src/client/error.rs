@@ -66,8 +66,8 @@ impl ErrorCode {
         )
     }
 
-    /// Whether an idempotent producer sends the batch again. A sequence gap is among them: it is what the batches behind a failed
-    /// one get.
+    /// Whether an idempotent producer sends the batch again. A sequence gap is among them: it is what the
+    /// batches behind a failed one get.
     pub fn is_retriable(self) -> bool {
         self.0 == Self::OUT_OF_ORDER_SEQUENCE_NUMBER
             || ResponseError::try_from_code(self.0).is_some_and(|error| error.is_retriable())

@@ -38,7 +38,8 @@ pub struct FakeBroker {
 }
 
 impl FakeBroker {
-    /// `react` is asked for each Produce request, numbered from 0 over all connections, which are served one after the other.
+    /// `react` is asked for each Produce request, numbered from 0 over all connections, which are served one
+    /// after the other.
     pub fn start(react: impl FnMut(usize) -> Reaction + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let address = listener.local_addr().expect("it is bound").to_string();

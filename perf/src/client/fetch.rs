@@ -52,7 +52,8 @@ pub struct FetchedPartition<'a> {
     pub records: &'a [u8],
 }
 
-/// Reads a Fetch answer of version `FETCH_VERSION` to a request for one topic. Returns the answer's own error if it has one.
+/// Reads a Fetch answer of version `FETCH_VERSION` to a request for one topic. Returns the answer's own error
+/// if it has one.
 pub fn partitions<'a>(
     frame: &'a [u8],
     correlation_id: i32,

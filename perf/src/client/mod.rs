@@ -1,7 +1,9 @@
-//! A Kafka client in small, on blocking sockets: it measures a broker, so nothing in it may hide what the broker does.
+//! A Kafka client in small, on blocking sockets: it measures a broker, so nothing in it may hide what the
+//! broker does.
 //!
-//! Owns: connections, versions, and the few APIs that a load needs. Must never know: what the load is. Runs on: the thread that calls it.
-//! Every API is spoken in a version before "flexible" ones, which all brokers since Kafka 2.1 serve.
+//! Owns: connections, versions, and the few APIs that a load needs. Must never know: what the load is. Runs on:
+//! the thread that calls it. Every API is spoken in a version before "flexible" ones, which all brokers since
+//! Kafka 2.1 serve.
 
 pub mod batches;
 pub mod cluster;

@@ -1,6 +1,7 @@
 //! Consumers: a tail that follows the producers, a replay of what was written, and the audit's reading back.
 //!
-//! Owns: its connections and positions. Must never know: how the load was made. Runs on: one thread for each consumer and leader.
+//! Owns: its connections and positions. Must never know: how the load was made. Runs on: one thread for each
+//! consumer and leader.
 
 mod reader;
 mod replay;
@@ -17,8 +18,8 @@ use std::sync::Arc;
 use crate::client::cluster::Topic;
 use crate::client::fetch::FetchLimits;
 
-/// Deals the partitions out to `consumers`, and each consumer's again to the brokers that lead them: one plan per thread.
-/// `ranges` holds for each partition where to begin and where to end.
+/// Deals the partitions out to `consumers`, and each consumer's again to the brokers that lead them: one plan
+/// per thread. `ranges` holds for each partition where to begin and where to end.
 pub fn plans(
     topic: &Arc<Topic>,
     consumers: u32,

@@ -1,4 +1,5 @@
-//! Reads a stretch of the log as fast as the broker gives it, once or over and over, and looks at no more than batch headers.
+//! Reads a stretch of the log as fast as the broker gives it, once or over and over, and looks at no more than
+//! batch headers.
 
 use super::reader::{ReadPlan, Reader};
 use crate::client::batches::whole_batches;

@@ -44,7 +44,8 @@ impl MachineCpu {
     }
 }
 
-/// The first line: `cpu user nice system idle iowait irq softirq steal guest guest_nice`; guest time is part of user time.
+/// The first line: `cpu user nice system idle iowait irq softirq steal guest guest_nice`; guest time is part of
+/// user time.
 fn parse(stat: &str) -> MachineCpu {
     let line = stat.lines().next().unwrap_or_default();
     let ticks: Vec<u64> = line

@@ -1,5 +1,5 @@
-//! A record batch that is encoded once and then only patched: the payload stays where it lies, each send changes the header and
-//! the stamp of every record.
+//! A record batch that is encoded once and then only patched: the payload stays where it lies, each send changes
+//! the header and the stamp of every record.
 //!
 //! ```text
 //! 0            8        12      16  17    21         23            27          35          43          51       53       57      61

@@ -1,4 +1,5 @@
-//! A Produce request around batches that stay where they were encoded: only the few bytes between them are written anew.
+//! A Produce request around batches that stay where they were encoded: only the few bytes between them are
+//! written anew.
 
 use std::io::{self, IoSlice, Write};
 use std::ops::Range;
@@ -96,7 +97,8 @@ impl ProduceFrame {
         self.parts.len() == self.slots.len()
     }
 
-    /// Adds a batch for `partition`: `encode` writes it into the slot and returns its size. The frame must not be full.
+    /// Adds a batch for `partition`: `encode` writes it into the slot and returns its size. The frame must not
+    /// be full.
     pub fn push(&mut self, partition: i32, encode: impl FnOnce(&mut [u8]) -> usize) {
         let batch_bytes = encode(&mut self.slots[self.parts.len()]);
         // What precedes the first batch is the head of the whole request too.

@@ -1,7 +1,8 @@
 //! A producer: one thread that sends on a schedule and never lets the broker move it.
 //!
-//! Owns: its sockets, its batches, its ledger. Must never know: what is done with the results. Runs on: a thread of its own.
-//! It waits in one place only, `poll`, for the next due batch, an answer or room in a socket.
+//! Owns: its sockets, its batches, its ledger. Must never know: what is done with the results. Runs on: a
+//! thread of its own. It waits in one place only, `poll`, for the next due batch, an answer or room in a
+//! socket.
 
 pub mod batch;
 pub mod frame;
@@ -78,12 +79,14 @@ pub struct ProducerPlan {
 /// What one producer measured.
 pub struct ProducerResult {
     pub ledger: Ledger,
-    /// From the intended send time to the ack, of the records intended within the window. Those without an ack count with the time that
-    /// they had waited by the end, which is less than their latency.
+    /// From the intended send time to the ack, of the records intended within the window. Those without an ack
+    /// count with the time that they had waited by the end, which is less than their latency.
     pub latency: LatencyHistogram,
-    /// How late the generator itself was, per request: from when a request was due and could be sent to when its sending began.
+    /// How late the generator itself was, per request: from when a request was due and could be sent to when
+    /// its sending began.
     pub lag: LatencyHistogram,
-    /// From the intended send time to the begin of sending, per record: the generator's lag plus the wait for room in flight.
+    /// From the intended send time to the begin of sending, per record: the generator's lag plus the wait for
+    /// room in flight.
     pub send_delay: LatencyHistogram,
     /// Records by the name of what went wrong.
     pub errors: BTreeMap<String, u64>,
@@ -279,8 +282,8 @@ impl Producer {
             .find(|&partition| is_ready(self.path_of[partition]))
     }
 
-    /// One request with a batch for `first_partition` and for those that follow it in turn, as long as they are due, led by the same
-    /// broker, and there is room.
+    /// One request with a batch for `first_partition` and for those that follow it in turn, as long as they are
+    /// due, led by the same broker, and there is room.
     fn start_request(&mut self, first_partition: usize, due_ns: u64, now_ns: u64) {
         let broker = self.path_of[first_partition];
         let partition_count = self.path_of.len();

@@ -86,8 +86,9 @@ fn every_record_of_the_schedule_is_sent_acked_and_found() {
     assert!(findings.anomalies.is_empty() && result.errors.is_empty() && result.resent.is_empty());
 }
 
-/// A generator that waits for the answer before it takes the next time sees one slow request. Counted from the intended times, every
-/// record that was due during the stall has waited. The second request stalls, so that a slow machine only adds to the waiting.
+/// A generator that waits for the answer before it takes the next time sees one slow request. Counted from the
+/// intended times, every record that was due during the stall has waited. The second request stalls, so that a
+/// slow machine only adds to the waiting.
 #[test]
 fn a_stalled_broker_shows_in_every_record_that_was_due_meanwhile() {
     let stall = Duration::from_millis(500);

@@ -1,4 +1,5 @@
-//! The report of a run, as it is written to JSON. `perf/REPORT.md` documents every field; a change of meaning raises the version.
+//! The report of a run, as it is written to JSON. `perf/REPORT.md` documents every field; a change of meaning
+//! raises the version.
 
 mod files;
 mod headline;

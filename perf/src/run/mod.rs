@@ -1,7 +1,8 @@
-//! One run from the first connection to the report: baselines, topic, each offered rate, reading back, audit, baselines again.
+//! One run from the first connection to the report: baselines, topic, each offered rate, reading back, audit,
+//! baselines again.
 //!
-//! Owns: the order of things and the topic that it made. Must never know: bytes on a wire. Runs on: the main thread; the load has its own.
-//! Whatever ends it early, what was measured until then becomes the report.
+//! Owns: the order of things and the topic that it made. Must never know: bytes on a wire. Runs on: the main
+//! thread; the load has its own. Whatever ends it early, what was measured until then becomes the report.
 
 mod meter;
 mod proof;
@@ -243,7 +244,8 @@ fn local_broker(bootstrap: &str) -> Option<Pid> {
         .flatten()
 }
 
-/// Beside the broker's log directory, so that the broker never finds a strange file among its own; inside if that is another disk.
+/// Beside the broker's log directory, so that the broker never finds a strange file among its own; inside if
+/// that is another disk.
 fn baseline_directory(arguments: &RunArgs, broker: &Broker) -> Option<PathBuf> {
     if arguments.baseline_dir.is_some() {
         return arguments.baseline_dir.clone();

@@ -27,7 +27,7 @@ pub const RECORD_BATCH_HEADER_BYTES: usize = 61;
 pub const MESH_QUEUE_MESSAGES_MAX: usize = 1024;
 
 /// Requests of one connection that were dispatched and not yet answered. At the limit the connection is not read.
-pub const REQUESTS_IN_FLIGHT_PER_CONNECTION_MAX: usize = 128;
+pub const REQUESTS_IN_FLIGHT_PER_CONNECTION_MAX: usize = 1024;
 
 /// Bytes of requests of one connection that were received and not yet answered. At the limit the connection is not read.
 /// One request may be larger (`socket.request.max.bytes`); it is then alone.

@@ -1,6 +1,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::controller::META_PROPERTIES;
 use crate::storage::file_error::FileError;
 use crate::storage::partition_dir::PartitionDirName;
 use crate::storage::partition_files::PartitionFiles;
@@ -55,9 +56,11 @@ impl LogFiles {
             }
         }
         partitions.sort();
-        let is_partition =
-            |name: &std::ffi::OsStr| name.to_str().and_then(PartitionDirName::parse).is_some();
-        if partitions.is_empty() && !dir.file_name().is_some_and(is_partition) {
+        // A broker's data may have no partition yet, and a partition no segment.
+        let name = dir.file_name().and_then(|name| name.to_str());
+        let is_ours =
+            name.and_then(PartitionDirName::parse).is_some() || dir.join(META_PROPERTIES).is_file();
+        if partitions.is_empty() && !is_ours {
             return Err(LogFilesError::Unknown(dir.to_owned()));
         }
         Ok(Self::Partitions(partitions))
@@ -99,6 +102,9 @@ mod tests {
             LogFiles::Partitions(vec![]),
             "a partition that nothing was written to"
         );
+        let empty = tempfile::tempdir().unwrap();
+        fs::write(empty.path().join(META_PROPERTIES), "").unwrap();
+        assert_eq!(at(empty.path()), LogFiles::Partitions(vec![]));
         for other in [data.path().join("metadata"), partitions[0].join("notes")] {
             assert!(
                 matches!(LogFiles::at(&other), Err(LogFilesError::Unknown(path)) if path == other)

@@ -204,3 +204,6 @@ pub const DIR_LOCK_RETRY_MS: u64 = 10;
 
 /// How often a shard adds up what its partitions take on disk.
 pub const DISK_BYTES_MS: u64 = 5_000;
+
+/// Up to this mean size of its writes a partition's space is written with zeros ahead.
+pub const SMALL_WRITE_BYTES_MAX: usize = 64 * 1024;

@@ -44,6 +44,7 @@ impl Shard {
                 self.fail_partition(partition, &error);
                 return;
             }
+            partition.writes.note(write.chunk.padded_len());
             let now = self.clock().monotonic();
             self.metrics().record_disk_write(
                 write.chunk.padded_len(),

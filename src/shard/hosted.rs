@@ -10,6 +10,7 @@ use crate::model::{FilePosition, Offset, TopicName, TopicPartition};
 use crate::partition::leader::{CheckedBatch, Leader};
 use crate::shard::append::AppendToken;
 use crate::shard::read::DataWaiter;
+use crate::shard::write_sizes::WriteSizes;
 use crate::storage::log::LogId;
 
 /// The leader, with what this product hands back to those who wait.
@@ -36,6 +37,7 @@ pub struct HostedPartition {
     pub checkpointed: Cell<Checkpointed>,
     /// How much space the file holds that waits to become the next segment, if there is one.
     pub spare: Cell<Option<FilePosition>>,
+    pub writes: WriteSizes,
     log_id: LogId,
     directory: PathBuf,
 }
@@ -69,6 +71,7 @@ impl HostedPartition {
             unsynced_since: Cell::new(None),
             checkpointed: Cell::new(checkpointed),
             spare: Cell::new(None),
+            writes: WriteSizes::default(),
             log_id: leader.log().id(),
             directory: leader.log().directory().to_owned(),
             leader: RefCell::new(leader),

@@ -14,8 +14,9 @@ use crate::model::limits::{
 use crate::shard::command::PartitionError;
 use crate::shard::hosted::{Checkpointed, HostedPartition};
 use crate::shard::runtime::Shard;
-use crate::storage::log::{SegmentKey, ToSeal};
+use crate::storage::log::SegmentKey;
 use crate::storage::open_files::Retired;
+use crate::storage::sealed_segments::{RetentionRules, ToSeal};
 use crate::storage::snapshot::Snapshot;
 use crate::storage::{partition_files, segment_name};
 
@@ -169,7 +170,7 @@ impl Shard {
     }
 
     /// Frees what an idle partition holds: prepared space, open files, what of its memory is not cache.
-    async fn put_to_rest(&self, partition: &Rc<HostedPartition>) {
+    async fn put_to_rest(self: &Rc<Self>, partition: &Rc<HostedPartition>) {
         if partition.flags.is_preparing.get() || partition.flags.is_gone.get() {
             return;
         }
@@ -186,12 +187,13 @@ impl Shard {
             gives_back.then_some((key, path, end))
         };
         self.set_inactive(partition);
+        // From the give-back on nothing has room: what comes waits, and nobody else may start to make some.
+        partition.flags.is_preparing.set(true);
         if partition.spare.take().is_some() {
             let spare = partition.directory().join(segment_name::spare_file());
             let _ = blocking::run(move || std::fs::remove_file(&spare)).await;
         }
         if let Some((key, path, end)) = to_cut {
-            partition.flags.is_preparing.set(true);
             let cut = async {
                 self.files()
                     .get(key, &path, OpenMode::Existing)
@@ -203,10 +205,12 @@ impl Shard {
                 tracing::warn!(%error, "unused space was not given back");
             }
             partition.leader.borrow_mut().log_mut().space().on_step();
-            partition.flags.is_preparing.set(false);
         }
+        partition.flags.is_preparing.set(false);
         if partition.parked.borrow().is_empty() {
             self.files().close_log(partition.log_id());
+        } else {
+            self.prepare(partition);
         }
     }
 
@@ -234,12 +238,13 @@ impl Shard {
         let dropped = {
             let mut leader = partition.leader.borrow_mut();
             let below = leader.high_watermark();
-            let (bytes, ms) = match config.cleanup_policy.delete {
-                true => (config.retention_bytes, config.retention_ms),
-                false => (None, None),
+            let deletes = config.cleanup_policy.delete;
+            let rules = RetentionRules {
+                bytes: config.retention_bytes.filter(|_| deletes),
+                ms: config.retention_ms.filter(|_| deletes),
             };
             let log = leader.log_mut();
-            let count = log.due_segments(bytes, ms, below, self.clock().now());
+            let count = log.due_count(rules, below, self.clock().now());
             log.drop_front(count)
         };
         if dropped.is_empty() {

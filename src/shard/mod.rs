@@ -22,3 +22,4 @@ pub mod read;
 pub mod router;
 pub mod runtime;
 pub mod sync;
+pub mod write_sizes;

@@ -2,12 +2,15 @@
 
 use std::rc::Rc;
 
+use crate::io::chunk::Chunk;
 use crate::io::disk::{DiskError, LogFile, OpenMode};
 use crate::io::{blocking, executor};
 use crate::model::FilePosition;
-use crate::model::limits::{PREPARE_STEP_BYTES_MAX, PREPARE_STEP_BYTES_MIN};
+use crate::model::limits::{
+    CHUNK_BYTES_MAX, PAGE_BYTES, PREPARE_STEP_BYTES_MAX, PREPARE_STEP_BYTES_MIN,
+};
 use crate::shard::hosted::HostedPartition;
-use crate::shard::runtime::Shard;
+use crate::shard::runtime::{Cached, Shard};
 use crate::storage::log::{Admission, SegmentKey};
 use crate::storage::segment_name;
 
@@ -48,7 +51,9 @@ impl Shard {
                 Need::Segment { first_bytes } => self.prepare_segment(partition, first_bytes).await,
                 Need::Spare => {
                     self.prepare_spare(partition).await;
-                    return;
+                    // Nobody else looks after the batches that came meanwhile and found no room.
+                    next = self.need(partition).filter(|need| *need != Need::Spare);
+                    continue;
                 }
             };
             if let Err(error) = prepared {
@@ -102,9 +107,14 @@ impl Shard {
         };
         let is_new = self.files().opened(key).is_none()
             && partition.leader.borrow().log().active().size() == FilePosition::ZERO;
+        let from = partition.leader.borrow().log().active().space.prepared();
         let result = async {
             let file = self.files().get(key, &path, OpenMode::Create).await?;
-            file.allocate(to.0).await
+            file.allocate(to.0).await?;
+            if partition.writes.are_small() {
+                self.write_zeros(&file, from, to).await?;
+            }
+            Ok(())
         }
         .await;
         partition
@@ -122,7 +132,7 @@ impl Shard {
     /// Makes the next segment of the spare file if there is one, else of a new one, and rolls to it.
     async fn prepare_segment(
         &self,
-        partition: &HostedPartition,
+        partition: &Rc<HostedPartition>,
         first_bytes: u64,
     ) -> Result<(), DiskError> {
         let (key, path) = {
@@ -161,7 +171,41 @@ impl Shard {
             }
         };
         partition.flags.has_new_files.set(true);
-        partition.leader.borrow_mut().log_mut().roll(prepared);
+        // A roll closes the tail's open chunk, which then counts among the cached ones.
+        let mut leader = partition.leader.borrow_mut();
+        let cached_before = Cached::of(&leader);
+        leader.log_mut().roll(prepared);
+        let cached = Cached::of(&leader).since(cached_before);
+        drop(leader);
+        self.note_cached(partition, cached);
+        Ok(())
+    }
+
+    /// Writes zeros to the pages of new space. A write into space that was only allocated makes the kernel change its extents, which
+    /// it does on a thread of its own: for small writes that costs more than writing everything twice.
+    async fn write_zeros(
+        &self,
+        file: &LogFile,
+        from: FilePosition,
+        to: FilePosition,
+    ) -> Result<(), DiskError> {
+        // The page in which the log ends belongs to the appender.
+        let mut position = FilePosition(from.0.next_multiple_of(PAGE_BYTES as u64));
+        let mut zeros = None;
+        while position < to {
+            let len_bytes = (to.0 - position.0).min(CHUNK_BYTES_MAX as u64) as usize;
+            let chunk = match zeros.take() {
+                Some(chunk) if Chunk::len(&chunk) == len_bytes => chunk,
+                _ => {
+                    let mut open = self.pool().take(len_bytes);
+                    open.append(&vec![0; len_bytes]);
+                    open.freeze()
+                }
+            };
+            file.write(&chunk, position).await?;
+            position = position.plus(len_bytes as u64);
+            zeros = Some(chunk);
+        }
         Ok(())
     }
 
@@ -171,7 +215,12 @@ impl Shard {
         let prepared = segment_space(partition, 0);
         let made = async {
             let file = LogFile::open(&path, OpenMode::Create).await?;
-            file.allocate(prepared.0).await
+            file.allocate(prepared.0).await?;
+            if partition.writes.are_small() {
+                self.write_zeros(&file, FilePosition::ZERO, prepared)
+                    .await?;
+            }
+            Ok::<_, DiskError>(())
         };
         match made.await {
             Ok(()) => partition.spare.set(Some(prepared)),

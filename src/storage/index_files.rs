@@ -105,10 +105,28 @@ pub fn check_ends(
     ))?;
     let times =
         last_entry::<TIME_INDEX_ENTRY_BYTES>(&path(dir, base_offset, SegmentFileKind::TimeIndex))?;
-    Ok((|| {
+    let last = (|| {
         OffsetIndex::decode(base_offset, &offsets?, end)?;
         Ok(TimeIndex::decode(base_offset, &times?, end)?.last())
-    })())
+    })();
+    // Only a segment whose records have no timestamps has no entry. Taken for one of those, every look-up by time would pass over it.
+    if last == Ok(None) && first_batch_has_timestamp(dir, base_offset)? {
+        return Ok(Err(IndexDamage::EndLost));
+    }
+    Ok(last)
+}
+
+/// False also where there is no batch to be read: what is wrong with the segment itself is found elsewhere.
+fn first_batch_has_timestamp(dir: &Path, base_offset: Offset) -> Result<bool, FileError> {
+    let path = path(dir, base_offset, SegmentFileKind::Log);
+    let log = File::open(&path).map_err(FileError::of("open", &path))?;
+    let mut header = [0; RECORD_BATCH_HEADER_BYTES];
+    match log.read_exact_at(&mut header, 0) {
+        Ok(()) => Ok(RecordBatchHeader::from_array(&header)
+            .is_ok_and(|header| header.max_timestamp > TimestampMs::NONE)),
+        Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Ok(false),
+        Err(error) => Err(FileError::of("read", &path)(error)),
+    }
 }
 
 /// Both indexes of a sealed segment, whole. Beyond their own order it checks what a lost end would cost most: that the last entry

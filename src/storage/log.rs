@@ -7,7 +7,6 @@
 //! - bytes above `written` are never given to a reader;
 //! - a segment is sealed once every write to it has completed.
 
-use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -25,6 +24,7 @@ use crate::storage::index_files::IndexTail;
 use crate::storage::leader_epochs::LeaderEpochs;
 use crate::storage::recovery::{ActiveSegmentInfo, SealedSegmentInfo};
 use crate::storage::sealed_segment::SealedSegment;
+use crate::storage::sealed_segments::{RetentionRules, SealedSegments, ToSeal};
 use crate::storage::segment_indexes::{SegmentIndexes, floor_by_time};
 use crate::storage::segment_name::{SegmentFileKind, SegmentFileName};
 use crate::storage::space::PreparedSpace;
@@ -101,15 +101,6 @@ pub struct SegmentView {
     pub readable_end: FilePosition,
 }
 
-/// A segment whose last write has completed: to be cut to its length, its indexes to be stored.
-pub struct ToSeal {
-    pub key: SegmentKey,
-    pub path: PathBuf,
-    pub size: FilePosition,
-    /// What of its indexes is not yet in their files.
-    pub index_tail: IndexTail,
-}
-
 /// What recovery found that a log is made of.
 pub struct FoundLog {
     pub start: Offset,
@@ -126,11 +117,7 @@ pub struct Log {
     directory: PathBuf,
     settings: LogSettings,
     start: Offset,
-    sealed: VecDeque<Rc<SealedSegment>>,
-    /// Rolled away from, with writes not yet complete; oldest first.
-    sealing: VecDeque<ToSeal>,
-    /// Handed out to be sealed and not yet done.
-    being_sealed_count: usize,
+    sealed: SealedSegments,
     active: ActiveSegment,
     appender: Appender,
     tail: TailCache,
@@ -148,7 +135,7 @@ impl Log {
         found: FoundLog,
     ) -> Self {
         let sealed = found.sealed.into_iter().map(|segment| {
-            Rc::new(SealedSegment::new(
+            SealedSegment::new(
                 &directory,
                 segment.base_offset,
                 segment.end_offset,
@@ -158,9 +145,9 @@ impl Log {
                     .map_or(TimestampMs::NONE, |latest| latest.timestamp),
                 settings.index_interval_bytes,
                 None,
-            ))
+            )
         });
-        let sealed = sealed.collect();
+        let sealed = SealedSegments::new(sealed);
         let active = found.active;
         let size = FilePosition(active.size_bytes);
         let end = LogMark {
@@ -174,8 +161,6 @@ impl Log {
             settings,
             start: found.start,
             sealed,
-            sealing: VecDeque::new(),
-            being_sealed_count: 0,
             active: ActiveSegment::new(
                 &directory,
                 active.base_offset,
@@ -251,11 +236,7 @@ impl Log {
 
     /// Bytes of all segments.
     pub fn size_bytes(&self) -> u64 {
-        self.sealed
-            .iter()
-            .map(|segment| segment.size().0)
-            .sum::<u64>()
-            + self.active.size().0
+        self.sealed.size_bytes() + self.active.size().0
     }
 
     pub fn segment_count(&self) -> usize {
@@ -349,7 +330,7 @@ impl Log {
         let mut indexes = full.into_indexes();
         indexes.seal();
         let index_tail = IndexTail::of(&indexes, saved);
-        self.sealed.push_back(Rc::new(SealedSegment::new(
+        let segment = SealedSegment::new(
             &self.directory,
             key.segment,
             base_offset,
@@ -357,13 +338,14 @@ impl Log {
             max_timestamp,
             self.settings.index_interval_bytes,
             Some(SegmentIndexes::from(indexes)),
-        )));
-        self.sealing.push_back(ToSeal {
+        );
+        let to_seal = ToSeal {
             key,
             path,
             size,
             index_tail,
-        });
+        };
+        self.sealed.push_rolled(segment, to_seal);
         let tail = &mut self.tail;
         self.appender.start_segment(|frozen| tail.push(frozen));
     }
@@ -387,23 +369,17 @@ impl Log {
     /// The segments whose writes have all completed since the last call.
     pub fn take_to_seal(&mut self) -> Vec<ToSeal> {
         let written = self.written().segment;
-        let done = self
-            .sealing
-            .iter()
-            .take_while(|segment| segment.key.segment < written)
-            .count();
-        self.being_sealed_count += done;
-        self.sealing.drain(..done).collect()
+        self.sealed.take_to_seal(written)
     }
 
-    /// A segment from `take_to_seal` has its exact length and its indexes.
+    /// See [`SealedSegments::on_sealed`].
     pub fn on_sealed(&mut self) {
-        self.being_sealed_count -= 1;
+        self.sealed.on_sealed();
     }
 
-    /// Whether every segment but the active one has its exact length and its indexes on disk.
+    /// See [`SealedSegments::is_sealed_up`].
     pub fn is_sealed_up(&self) -> bool {
-        self.sealing.is_empty() && self.being_sealed_count == 0
+        self.sealed.is_sealed_up()
     }
 
     /// The active segment's index files now hold this much, if `segment` is still the active one.
@@ -524,14 +500,7 @@ impl Log {
 
     /// The largest timestamp in the log, over all its segments.
     pub fn max_timestamp(&self) -> TimestampMs {
-        let sealed = self
-            .sealed
-            .iter()
-            .map(|segment| segment.max_timestamp())
-            .max();
-        sealed
-            .unwrap_or(TimestampMs::NONE)
-            .max(self.active.max_timestamp())
+        self.sealed.max_timestamp().max(self.active.max_timestamp())
     }
 
     /// Frees the oldest cached chunk; returns how many bytes that was.
@@ -548,17 +517,7 @@ impl Log {
     pub fn release_memory(&mut self) {
         if self.is_all_written() {
             self.appender.release_tail_page();
-            let last_sealing = self
-                .sealing
-                .front()
-                .map_or(self.active.base_offset(), |it| it.key.segment);
-            for segment in self
-                .sealed
-                .iter()
-                .take_while(|it| it.base_offset() < last_sealing)
-            {
-                segment.release_indexes();
-            }
+            self.sealed.release_indexes();
         }
     }
 
@@ -573,40 +532,16 @@ impl Log {
         self.start = self.start.max(to);
     }
 
-    /// How many of the oldest segments are due by retention: as long as the log without them is still larger than
-    /// `retention_bytes`, or their newest record is older than `retention_ms`. Segments wholly below the log start offset are always
-    /// due.
-    pub fn due_segments(
-        &self,
-        retention_bytes: Option<u64>,
-        retention_ms: Option<u64>,
-        below: Offset,
-        now: TimestampMs,
-    ) -> usize {
-        let mut size_bytes = self.size_bytes();
-        let sealed_up_to = self
-            .sealing
-            .front()
-            .map_or(self.active.base_offset(), |it| it.key.segment);
-        let due = self.sealed.iter().take_while(|segment| {
-            let age_ms = now.0.saturating_sub(segment.max_timestamp().0);
-            let too_old = segment.max_timestamp() != TimestampMs::NONE
-                && retention_ms
-                    .is_some_and(|limit| u64::try_from(age_ms).is_ok_and(|age| age > limit));
-            size_bytes -= segment.size().0;
-            let too_large = retention_bytes.is_some_and(|limit| size_bytes >= limit);
-            let is_settled = segment.next_offset() <= below
-                && segment.base_offset() < sealed_up_to
-                && self.being_sealed_count == 0;
-            is_settled && (too_old || too_large || segment.next_offset() <= self.start)
-        });
-        due.count()
+    /// How many of the oldest segments are due; see [`SealedSegments::due_count`].
+    pub fn due_count(&self, rules: RetentionRules, below: Offset, now: TimestampMs) -> usize {
+        self.sealed
+            .due_count(rules, self.size_bytes(), self.start, below, now)
     }
 
     /// Takes the `count` oldest sealed segments out of the log and raises its start past them. Their files are the caller's to
     /// delete.
     pub fn drop_front(&mut self, count: usize) -> Vec<Rc<SealedSegment>> {
-        let dropped: Vec<_> = self.sealed.drain(..count).collect();
+        let dropped = self.sealed.drop_front(count);
         if let Some(last) = dropped.last() {
             self.start = self.start.max(last.next_offset());
             self.epochs.truncate_from_start(self.start);
@@ -642,10 +577,7 @@ impl Log {
                 readable_end: self.readable_end(self.active.base_offset(), self.active.size()),
             });
         }
-        let at = self
-            .sealed
-            .partition_point(|segment| segment.next_offset() <= offset);
-        let segment = self.sealed.get(at)?;
+        let segment = self.sealed.find(offset)?;
         Some(SegmentView {
             key: self.key(segment.base_offset()),
             path: segment.path().to_owned(),

@@ -8,18 +8,18 @@ use crate::model::{FilePosition, LeaderEpoch, Offset, TopicPartition};
 use super::atomic_file;
 use super::checkpoint::{CheckpointDamage, PartitionCheckpoint, RecoveryPoint};
 use super::file_error::FileError;
-use super::index_builder::{IndexBuilder, IndexLengths};
 use super::index_files::{self, IndexTail};
 use super::leader_epochs::{LeaderEpochs, LeaderEpochsDamage};
 use super::offset_index::SegmentEnd;
 use super::partition_files::{PartitionFiles, remove_segment};
 use super::producer_snapshot;
-use super::producer_state::ProducerState;
+pub use super::recovered::{
+    ActiveSegmentInfo, Cut, CutReason, DamagedSegment, Recovered, SealedSegmentInfo,
+};
 use super::recovery_start::{Distrust, RecoveryStart};
 use super::replay::Replay;
-use super::scan::{BadBatch, ScanEnd, ScanStop};
+use super::scan::{ScanEnd, ScanStop};
 use super::segment_name::{SegmentFileKind, SegmentFileName};
-use super::time_index::TimeIndexEntry;
 
 #[derive(Clone, Copy, Debug)]
 pub struct RecoveryRules {
@@ -27,69 +27,6 @@ pub struct RecoveryRules {
     pub index_interval_bytes: u64,
     /// The monotonic clock: every producer that is found counts as seen now.
     pub now_ns: u64,
-}
-
-/// A partition's log as it may be appended to and read again.
-#[derive(Debug)]
-pub struct Recovered {
-    pub log_start_offset: Offset,
-    pub log_end_offset: Offset,
-    /// In order; each ends where the next one (at last the active one) starts.
-    pub sealed: Vec<SealedSegmentInfo>,
-    pub active: ActiveSegmentInfo,
-    pub producers: ProducerState,
-    pub leader_epochs: LeaderEpochs,
-    /// What a crash right now would start from. `log_end_offset` lies at or above it.
-    pub recovery_point: RecoveryPoint,
-    pub bytes_scanned: u64,
-    pub cuts: Vec<Cut>,
-    pub damaged: Vec<DamagedSegment>,
-    /// Why the whole log was read, if it was.
-    pub distrust: Option<Distrust>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SealedSegmentInfo {
-    pub base_offset: Offset,
-    pub size_bytes: u64,
-    /// The next segment's base offset.
-    pub end_offset: Offset,
-    /// The largest timestamp, by which `retention.ms` judges the segment; `None` if it has none.
-    pub latest: Option<TimeIndexEntry>,
-}
-
-#[derive(Debug)]
-pub struct ActiveSegmentInfo {
-    pub base_offset: Offset,
-    /// Where the next batch goes. The file has exactly this length; of an empty segment there may be no file yet.
-    pub size_bytes: u64,
-    pub indexes: IndexBuilder,
-    /// How many entries the index files have.
-    pub saved: IndexLengths,
-}
-
-/// A place where recovery gave something up.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cut {
-    pub path: PathBuf,
-    pub position: FilePosition,
-    /// The first offset that is gone (or, at the log's start, the first that is left).
-    pub offset: Offset,
-    /// What lay behind in this file. Space that was reserved and never written counts too.
-    pub dropped_bytes: u64,
-    pub reason: CutReason,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CutReason {
-    #[error(transparent)]
-    BadBatch(#[from] BadBatch),
-    #[error("the segment does not continue the log, which ends at {log_end_offset}")]
-    NotContinuous { log_end_offset: Offset },
-    #[error("the log ends below its start offset {log_start_offset}")]
-    BelowLogStart { log_start_offset: Offset },
-    #[error("the segments are missing, from offset {expected} on")]
-    Missing { expected: Offset },
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -102,16 +39,6 @@ pub enum RecoveryError {
         found: TopicPartition,
         expected: TopicPartition,
     },
-}
-
-/// A segment below the recovery point whose batches are not what was written. It is left as it is: a good copy, where there is one,
-/// must replace it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DamagedSegment {
-    pub path: PathBuf,
-    pub position: FilePosition,
-    pub offset: Offset,
-    pub stop: ScanStop,
 }
 
 /// Brings one partition's directory into the state that `Recovered` describes. Nothing else may have it open.

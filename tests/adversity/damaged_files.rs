@@ -61,6 +61,11 @@ fn flip_bit(path: &Path, position: u64) {
     file.write_all(&byte).unwrap();
 }
 
+/// The metadata log keeps zeros ready behind its end.
+fn used_bytes(file: &[u8]) -> usize {
+    file.iter().rposition(|byte| *byte != 0).unwrap() + 1
+}
+
 fn batch_at(records: &Bytes) -> (RecordBatchHeader, &[u8]) {
     let header = RecordBatchHeader::parse(records).unwrap();
     (header, &records[..header.size_bytes()])
@@ -91,11 +96,11 @@ fn a_damaged_batch_at_the_end_is_cut_with_all_behind_it_and_the_log_says_so() {
         .unwrap()
         .parse()
         .unwrap();
-    // In the value of the segment's third batch; another two or more lie behind it.
-    let third = 2 * batch_of(&[&value(0)]).len() as u64 + 1_000;
-    let damaged = base + 2;
-    assert!(damaged + 1 < BATCHES, "the last segment starts at {base}");
-    flip_bit(&last_segment, third);
+    // In the value of the last batch but one: behind every recovery point, and with a good batch behind it.
+    let damaged = BATCHES - 2;
+    assert!(base < damaged, "the last segment starts at {base}");
+    let batch_bytes = batch_of(&[&value(0)]).len() as u64;
+    flip_bit(&last_segment, (damaged - base) as u64 * batch_bytes + 1_000);
 
     let broker = Broker::start(data.path(), &[SEGMENT_BYTES]);
     let log = broker.log();
@@ -214,10 +219,11 @@ fn a_cut_short_metadata_log_is_named_and_is_no_empty_broker() {
     start_with_batches(data.path()).stop();
     let metadata_log = data.path().join("__metadata/metadata.log");
     let whole = fs::read(&metadata_log).unwrap();
-    for length in [whole.len() - 1, whole.len() / 2, 1, 0] {
+    let used = used_bytes(&whole);
+    for length in [used - 1, used / 2, 1, 0] {
         fs::write(&metadata_log, &whole[..length]).unwrap();
         let Err(Refused { code, log }) = Broker::try_start(data.path(), &[SEGMENT_BYTES]) else {
-            panic!("it became ready with {length} of {} bytes", whole.len());
+            panic!("it became ready with {length} of {used} bytes");
         };
         assert_eq!(code, Some(1), "{log}");
         assert!(
@@ -245,10 +251,8 @@ fn a_flipped_bit_in_the_metadata_log_is_named() {
     let data = new_directory();
     start_with_batches(data.path()).stop();
     let metadata_log = data.path().join("__metadata/metadata.log");
-    flip_bit(
-        &metadata_log,
-        fs::metadata(&metadata_log).unwrap().len() / 2,
-    );
+    let used = used_bytes(&fs::read(&metadata_log).unwrap());
+    flip_bit(&metadata_log, used as u64 / 2);
     let Err(Refused { code, log }) = Broker::try_start(data.path(), &[]) else {
         panic!("it became ready")
     };

@@ -4,12 +4,18 @@ import json
 import os
 import pathlib
 import platform
+import signal
 import statistics
 import subprocess
 import sys
 import time
 
 from . import CHECKOUT
+
+
+def clean_up_on_sigterm():
+    """SIGTERM ends a script as Ctrl-C does, by way of its `finally`: no broker stays behind."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
 
 
 def folder(name):

@@ -48,7 +48,7 @@ pub const RECV_BUF_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Buffers of one pool on their way home from other cores. One more is freed instead of kept.
 pub const POOL_RETURNS_MAX: usize = 1024;
 
-/// How often every executor wakes although it has nothing to do, which is the longest that glommio sleeps on a runnable task (once in
+/// How often every executor wakes although it has nothing to do, which is the longest that an executor sleeps on a runnable task (once in
 /// about a million turns). A wake costs about 100 us of a core: 10 ms are 1 % of it, 2 ms would be 3 %.
 pub const TICK_MS: u64 = 10;
 

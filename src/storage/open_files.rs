@@ -112,7 +112,7 @@ impl OpenFiles {
     }
 
     /// Closes the files and opens none of them again. Completes when no opening is under way either: only then may they be renamed or
-    /// removed, since glommio looks a file up a second time while it opens it.
+    /// removed, since a file is looked up a second time while it is opened (see `io::disk`).
     pub async fn retire(&self, what: Retired) {
         let keys = {
             let mut inner = self.inner.borrow_mut();

@@ -9,8 +9,9 @@ use crate::api::reply::{PendingReply, Reply, RequestId};
 use crate::api::{
     alter_configs, api_versions, create_partitions, create_topics, delete_records, delete_topics,
     describe_cluster, describe_configs, describe_log_dirs, describe_producers,
-    describe_topic_partitions, fetch, incremental_alter_configs, init_producer_id,
-    list_config_resources, list_offsets, metadata, offset_for_leader_epoch, produce,
+    describe_topic_partitions, fetch, find_coordinator, incremental_alter_configs,
+    init_producer_id, list_config_resources, list_offsets, metadata, offset_for_leader_epoch,
+    produce,
 };
 use crate::protocol::request::Request;
 
@@ -59,6 +60,7 @@ pub fn dispatch(context: &ApiContext, request: Request) -> Result<Dispatch, Deco
         }
         ApiKey::ApiVersions => body.answer(context, api_versions::handle),
         ApiKey::Metadata => body.answer(context, metadata::handle),
+        ApiKey::FindCoordinator => body.answer(context, find_coordinator::handle),
         ApiKey::InitProducerId => body.answer(context, init_producer_id::handle),
         ApiKey::CreateTopics => body.answer(context, create_topics::handle),
         ApiKey::DeleteTopics => body.answer(context, delete_topics::handle),

@@ -26,6 +26,7 @@ pub mod describe_topic_partitions;
 pub mod dispatch;
 pub mod error_code;
 pub mod fetch;
+pub mod find_coordinator;
 pub mod incremental_alter_configs;
 pub mod init_producer_id;
 pub mod list_config_resources;

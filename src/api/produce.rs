@@ -14,10 +14,15 @@ use crate::api::error_code;
 use crate::api::owners::ByOwner;
 use crate::api::reply::{PendingReply, Reply, RequestId};
 use crate::model::{PartitionIndex, TopicId, TopicPartition};
+use crate::record::compression::Codec;
+use crate::record::header::RecordBatchHeader;
 use crate::shard::command::{AppendDone, AppendItem, AppendReply, AppendRequest, Command};
 
 /// From this version on topics are named by id.
 const TOPIC_IDS_FROM: i16 = 13;
+
+/// From this version on batches may be compressed with zstd.
+const ZSTD_FROM: i16 = 7;
 
 /// From this version on a refusal carries a message and the records it is about.
 const RECORD_ERRORS_FROM: i16 = 8;
@@ -70,6 +75,9 @@ pub fn dispatch(context: &ApiContext, id: RequestId, request: ProduceRequest) ->
                 (None, Ok(topic)) if topic.partition(index).is_none() => {
                     Some(Refusal::of(ResponseError::UnknownTopicOrPartition))
                 }
+                (None, Ok(_)) if is_zstd_too_early(id.version, data.records.as_deref()) => {
+                    Some(Refusal::of(ResponseError::UnsupportedCompressionType))
+                }
                 (None, Ok(topic)) => {
                     let partition = TopicPartition {
                         topic: topic.id,
@@ -110,6 +118,15 @@ pub fn dispatch(context: &ApiContext, id: RequestId, request: ProduceRequest) ->
         fill(&mut topics, answers, id.version);
         respond(id, acks, topics)
     })
+}
+
+/// A client of an older version could not read zstd back (KIP-110).
+fn is_zstd_too_early(version: i16, records: Option<&[u8]>) -> bool {
+    version < ZSTD_FROM
+        && records.is_some_and(|records| {
+            RecordBatchHeader::parse(records)
+                .is_ok_and(|header| header.attributes.codec() == Ok(Codec::Zstd))
+        })
 }
 
 /// What makes every partition of the request fail.

@@ -378,6 +378,12 @@ const INCREMENTAL_ALTER_CONFIGS: &[Field] = &[
     field("ValidateOnly", BOOL),
 ];
 
+const FIND_COORDINATOR: &[Field] = &[
+    field("Key", Kind::String).until(3),
+    field("KeyType", INT8).since(1),
+    array("CoordinatorKeys", &Kind::String).since(4),
+];
+
 const DESCRIBE_CLUSTER: &[Field] = &[
     field("IncludeClusterAuthorizedOperations", BOOL),
     field("EndpointType", INT8).since(1),
@@ -413,6 +419,7 @@ pub const REQUEST_SHAPES: &[RequestShape] = &[
     request(ApiKey::Fetch, 12, FETCH),
     request(ApiKey::ListOffsets, 6, LIST_OFFSETS),
     request(ApiKey::Metadata, 9, METADATA),
+    request(ApiKey::FindCoordinator, 3, FIND_COORDINATOR),
     request(ApiKey::ApiVersions, 3, API_VERSIONS),
     request(ApiKey::CreateTopics, 5, CREATE_TOPICS),
     request(ApiKey::DeleteTopics, 4, DELETE_TOPICS),

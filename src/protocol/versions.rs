@@ -34,6 +34,7 @@ pub const SERVED: &[ServedApi] = &[
     api(ApiKey::Fetch, 4, 18),
     api(ApiKey::ListOffsets, 1, 10),
     api(ApiKey::Metadata, 0, 13),
+    api(ApiKey::FindCoordinator, 0, 6),
     api(ApiKey::ApiVersions, 0, 4),
     api(ApiKey::CreateTopics, 2, 7),
     api(ApiKey::DeleteTopics, 1, 6),
@@ -107,6 +108,8 @@ mod tests {
             (Fetch, 10),
             (ListOffsets, 1),
             (InitProducerId, 0),
+            // Without it lz4 is off, in silence.
+            (FindCoordinator, 0),
         ] {
             assert!(serves(key, version), "{key:?} {version}");
         }

@@ -292,9 +292,8 @@ impl Shard {
         self.set_stopping();
         let mut first_failure = Ok(());
         for partition in self.partitions() {
-            // A batch for which room is being made still gets it: a roll with nothing behind it would leave the full segment unsealed,
-            // since only the first write to the next one tells that this one's writes are over.
-            while partition.flags.is_preparing.get() && !partition.parked.borrow().is_empty() {
+            // What is being prepared changes files; it ends soon, since nothing more is admitted.
+            while partition.flags.is_preparing.get() {
                 executor::sleep(Duration::from_millis(1)).await;
             }
             self.refuse_parked(&partition, &PartitionError::Stopping);

@@ -137,7 +137,7 @@ impl Shard {
 
     /// Makes the next segment of the spare file if there is one, else of a new one, and rolls to it.
     async fn prepare_segment(
-        &self,
+        self: &Rc<Self>,
         partition: &Rc<HostedPartition>,
         first_bytes: u64,
     ) -> Result<(), DiskError> {
@@ -184,6 +184,9 @@ impl Shard {
         let cached = Cached::of(&leader).since(cached_before);
         drop(leader);
         self.note_cached(partition, cached);
+        // What the roll closed is written, and the full segment sealed, though nothing may follow in the new one.
+        self.mark_dirty(partition);
+        self.seal_written(partition);
         Ok(())
     }
 

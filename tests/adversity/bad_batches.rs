@@ -287,6 +287,24 @@ fn a_null_key_on_a_compacted_topic_is_refused_by_its_index() {
 }
 
 #[test]
+fn zstd_is_refused_before_the_version_that_knows_it() {
+    let data = new_directory();
+    let broker = Broker::start(data.path(), &[]);
+    let mut client = broker.client();
+    create_topic(&mut client, "t", 1, &[]);
+    let batch: Bytes = BatchBuilder::new()
+        .codec(Codec::Zstd)
+        .record(now(), None, Some(b"value"))
+        .build()
+        .into();
+    for (version, error_code) in [(6, UnsupportedCompressionType.code()), (7, 0)] {
+        let answer = produce_with_version(&mut client, version, "t", Some(batch.clone()));
+        assert_eq!(answer.error_code, error_code, "version {version}");
+    }
+    assert_eq!(log_end(&mut client, "t"), 1);
+}
+
+#[test]
 fn a_batch_that_would_inflate_without_end_is_refused_at_the_cap() {
     let data = new_directory();
     let broker = Broker::start(data.path(), &["cores=0"]);

@@ -2,6 +2,9 @@
 
 import contextlib
 import json
+import os
+import pathlib
+import struct
 import sys
 import traceback
 from collections import namedtuple
@@ -58,6 +61,17 @@ class ClientSuite:
     def done(self):
         print("done", flush=True)
 
+    def check_stored_codec(self, codec):
+        """A client that believes a broker cannot take a codec sends without it, and reads back every byte all the same."""
+        data_dir = os.environ.get("CORELOG_DATA_DIR")
+        if not data_dir:
+            return
+        with self.check(f"{codec}: stored with that codec"):
+            logs = pathlib.Path(data_dir).glob(f"{self.topic(codec)}-*/*.log")
+            found = {batch_codec for log in logs for batch_codec in codecs_of_batches(log.read_bytes())}
+            # A batch that compression would only enlarge is sent without it.
+            expect(found - {"none"}, {codec} - {"none"}, "codecs in the log")
+
     def in_partition(self, partition, records=None):
         return [r for r in (self.records if records is None else records) if r.partition == partition]
 
@@ -94,3 +108,14 @@ def arguments():
     if len(sys.argv) != 4:
         sys.exit(f"usage: {sys.argv[0]} BOOTSTRAP CORPUS_JSON TOPIC_PREFIX")
     return sys.argv[1:]
+
+
+def codecs_of_batches(log):
+    """The codec of each record batch of a .log file, from the three low bits of its attributes."""
+    position = 0
+    while position + 61 <= len(log):
+        length, attributes = struct.unpack_from(">i", log, position + 8)[0], log[position + 22]
+        if length <= 0:
+            return  # space that is reserved and not yet written
+        yield CODECS[attributes & 7]
+        position += 12 + length

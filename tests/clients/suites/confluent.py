@@ -32,6 +32,7 @@ def run(suite):
             produce(suite, codec)
         with suite.check(f"{codec}: read back every byte"):
             suite.expect_all(read(suite, suite.topic(codec)))
+        suite.check_stored_codec(codec)
         with suite.check(f"{codec}: seek by offset"):
             seek_by_offset(suite, codec)
         with suite.check(f"{codec}: seek by time"):

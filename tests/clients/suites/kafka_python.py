@@ -39,6 +39,7 @@ def run(suite):
         with suite.check(f"{codec}: read back every byte"):
             consumer.seek_to_beginning()
             suite.expect_all(read_to_end(suite, consumer, places))
+        suite.check_stored_codec(codec)
         with suite.check(f"{codec}: seek by offset"):
             for seek in suite.by_offset:
                 place = TopicPartition(suite.topic(codec), seek["partition"])

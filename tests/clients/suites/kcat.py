@@ -31,6 +31,7 @@ def run(suite):
         with suite.check(f"{codec}: read back every byte"):
             got = consume(suite, topic, "beginning")
             expect_same([r._replace(timestamp=0) for r in got], sent)
+        suite.check_stored_codec(codec)
         with suite.check(f"{codec}: seek by offset"):
             for offset in (0, 1, 57, len(sent) - 1):
                 got = consume(suite, topic, str(offset))

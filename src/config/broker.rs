@@ -45,6 +45,7 @@ pub struct BrokerConfig {
     pub request_max_bytes: usize,
     pub request_partition_count_max: usize,
     pub request_timeout_ms: u64,
+    pub checkpoint_interval_ms: u64,
     pub retention_check_interval_ms: u64,
     /// What a topic has that overrides nothing.
     pub topic_defaults: TopicConfig,
@@ -118,6 +119,7 @@ impl BrokerConfig {
             request_max_bytes: values.number("socket.request.max.bytes")?,
             request_partition_count_max: values.number("max.request.partition.size.limit")?,
             request_timeout_ms: values.number("socket.request.timeout.ms")?,
+            checkpoint_interval_ms: values.number("log.flush.offset.checkpoint.interval.ms")?,
             retention_check_interval_ms: values.number("log.retention.check.interval.ms")?,
             topic_defaults: topic_defaults(&layers)?,
             layers,

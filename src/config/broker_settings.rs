@@ -104,6 +104,10 @@ pub const BROKER_SETTINGS: &[Setting] = &[
         "The default of the topics' flush.ms. Kafka's default is never; here no page cache stands behind an acknowledged write, \
          so that a power cut loses at most this.",
     ),
+    Setting::int("log.flush.offset.checkpoint.interval.ms", "60000")
+        .at_least(0)
+        .ms()
+        .doc("How often a partition that is appended to stores its recovery point: a start after a crash reads what came after it. A shard stores them earlier when they leave more than 2 GiB to read."),
     Setting::string("log.format", "human")
         .check(Check::OneOf(&["human", "json"]))
         .doc("How the broker's own log lines are written. Kafka has no such setting."),

@@ -22,7 +22,7 @@ pub enum TimestampType {
 pub struct TopicConfig {
     pub cleanup_policy: CleanupPolicy,
     pub delete_retention_ms: u64,
-    /// `flush.messages`: fdatasync after this many records; `u64::from(i64::MAX)` is never.
+    /// `flush.messages`: fdatasync after this many records.
     pub flush_message_count: u64,
     pub flush_ms: u64,
     pub index_interval_bytes: u64,
@@ -44,6 +44,9 @@ pub struct TopicConfig {
 }
 
 impl TopicConfig {
+    /// Kafka's default of `flush.messages` and `flush.ms`.
+    pub const NEVER: u64 = i64::MAX as u64;
+
     /// The effective settings of a topic: the defaults that its broker gives it, with its overrides over them. Overrides were
     /// checked when they were stored; one that a newer version stored and this one cannot read is an error here.
     pub fn with_overrides(mut self, overrides: &Overrides) -> Result<Self, ConfigError> {
@@ -189,7 +192,7 @@ mod tests {
         assert_eq!(config.retention_ms, Some(7 * 24 * 3_600_000));
         assert_eq!(config.retention_bytes, None);
         assert_eq!(config.flush_ms, 1000);
-        assert_eq!(config.flush_message_count, i64::MAX as u64);
+        assert_eq!(config.flush_message_count, TopicConfig::NEVER);
         assert_eq!(config.min_insync_replica_count, 1);
     }
 

@@ -159,11 +159,12 @@ pub const IDLE_AFTER_MS: u64 = 10_000;
 /// Checkpoints that one shard starts in one tick; the others wait for the next.
 pub const CHECKPOINTS_PER_TICK_MAX: usize = 8;
 
-/// A partition is checkpointed once this many bytes were appended since the last time, so that recovery has little to read.
-pub const CHECKPOINT_AFTER_BYTES: u64 = 64 * 1024 * 1024;
+/// Bytes of one shard's logs that no checkpoint covers, which is what a recovery reads. Above it the partition that has most of them
+/// is checkpointed, whatever its last checkpoint's age.
+pub const UNCHECKPOINTED_BYTES_PER_SHARD_MAX: u64 = 2 * 1024 * 1024 * 1024;
 
-/// A partition is checkpointed this long after the first append that its last checkpoint does not cover.
-pub const CHECKPOINT_AFTER_MS: u64 = 5_000;
+/// How long a checkpoint that nobody waits for leaves the fdatasync to `flush.ms`. After that it asks for one.
+pub const CHECKPOINT_AWAITS_FLUSH_MS: u64 = 30_000;
 
 /// Frames up to this size share a receive buffer, and one read takes as much; a larger frame is read into a buffer of its own.
 pub const SHARED_BUFFER_FRAME_BYTES_MAX: usize = 64 * 1024;
@@ -205,5 +206,9 @@ pub const DIR_LOCK_RETRY_MS: u64 = 10;
 /// How often a shard adds up what its partitions take on disk.
 pub const DISK_BYTES_MS: u64 = 5_000;
 
-/// Up to this mean size of its writes a partition's space is written with zeros ahead.
-pub const SMALL_WRITE_BYTES_MAX: usize = 64 * 1024;
+/// Written bytes of one shard that no fdatasync covers, above which one is begun before `flush.ms` is over, if the disk has time for it.
+/// A device keeps writes waiting while it empties its cache, for as long as there is something in it.
+pub const SYNC_AHEAD_BYTES: u64 = 2 * 1024 * 1024;
+
+/// Up to this share of the time with a write under way, in percent, the disk has time for an fdatasync that is not due yet.
+pub const DISK_RELAXED_BUSY_PERCENT_MAX: u64 = 50;

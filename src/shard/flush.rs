@@ -40,12 +40,15 @@ impl Shard {
     async fn write_on(self: &Rc<Self>, partition: &Rc<HostedPartition>, mut write: TailWrite) {
         loop {
             let started = self.clock().monotonic();
-            if let Err(error) = self.write(partition, &write).await {
+            self.disk_load().on_write_started(started);
+            let written = self.write(partition, &write).await;
+            let now = self.clock().monotonic();
+            self.disk_load()
+                .on_write_ended(now, write.chunk.padded_len());
+            if let Err(error) = written {
                 self.fail_partition(partition, &error);
                 return;
             }
-            partition.writes.note(write.chunk.padded_len());
-            let now = self.clock().monotonic();
             self.metrics().record_disk_write(
                 write.chunk.padded_len(),
                 now.since(started).as_nanos() as u64,
@@ -57,6 +60,7 @@ impl Shard {
             let progress = partition.leader.borrow_mut().on_written(write.id);
             self.go_on(partition, progress);
             self.seal_written(partition);
+            self.sync_ahead();
             match self.next_write(partition) {
                 Some(next) => write = next,
                 None => return,

@@ -10,7 +10,6 @@ use crate::model::{FilePosition, Offset, TopicName, TopicPartition};
 use crate::partition::leader::{CheckedBatch, Leader};
 use crate::shard::append::AppendToken;
 use crate::shard::read::DataWaiter;
-use crate::shard::write_sizes::WriteSizes;
 use crate::storage::log::LogId;
 
 /// The leader, with what this product hands back to those who wait.
@@ -37,7 +36,6 @@ pub struct HostedPartition {
     pub checkpointed: Cell<Checkpointed>,
     /// How much space the file holds that waits to become the next segment, if there is one.
     pub spare: Cell<Option<FilePosition>>,
-    pub writes: WriteSizes,
     log_id: LogId,
     directory: PathBuf,
 }
@@ -71,7 +69,6 @@ impl HostedPartition {
             unsynced_since: Cell::new(None),
             checkpointed: Cell::new(checkpointed),
             spare: Cell::new(None),
-            writes: WriteSizes::default(),
             log_id: leader.log().id(),
             directory: leader.log().directory().to_owned(),
             leader: RefCell::new(leader),
@@ -90,9 +87,15 @@ impl HostedPartition {
     pub fn is_behind(&self) -> bool {
         self.leader.borrow().log().end().offset > self.checkpointed.get().offset
     }
+
+    /// How much that would be.
+    pub fn behind_bytes(&self) -> u64 {
+        let size_bytes = self.leader.borrow().log().size_bytes();
+        size_bytes.saturating_sub(self.checkpointed.get().size_bytes)
+    }
 }
 
-/// One flag for each task of which a partition has at most one.
+/// What the tasks that work on a partition tell each other; one flag for each task of which there is at most one.
 #[derive(Default)]
 pub struct Flags {
     /// In the list of partitions with something to write.
@@ -104,6 +107,8 @@ pub struct Flags {
     /// In the list of partitions that were appended to lately.
     pub is_active: Cell<bool>,
     pub is_checkpointing: Cell<bool>,
+    /// Tasks that wait for their turn to change files.
+    pub waiting_for_turn: Cell<u32>,
     /// A file was made in its directory since the directory was last synced.
     pub has_new_files: Cell<bool>,
     /// The last attempt to prepare space failed.

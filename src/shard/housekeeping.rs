@@ -1,7 +1,6 @@
-//! What a shard does beside its requests: seals segments, writes checkpoints, deletes what is due, frees memory.
+//! What a shard does beside its requests: seals segments, has checkpoints written, deletes what is due, frees memory.
 
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::io::disk::OpenMode;
@@ -10,14 +9,15 @@ use crate::metrics::Counter;
 use crate::model::Offset;
 use crate::model::limits::{
     CHECKPOINTS_PER_TICK_MAX, DISK_BYTES_MS, HOUSEKEEPING_MS, IDLE_AFTER_MS,
+    UNCHECKPOINTED_BYTES_PER_SHARD_MAX,
 };
+use crate::shard::checkpoint::{CheckpointTurn, SyncBy};
 use crate::shard::command::PartitionError;
-use crate::shard::hosted::{Checkpointed, HostedPartition};
+use crate::shard::hosted::HostedPartition;
 use crate::shard::runtime::Shard;
 use crate::storage::log::SegmentKey;
 use crate::storage::open_files::Retired;
 use crate::storage::sealed_segments::{RetentionRules, ToSeal};
-use crate::storage::snapshot::Snapshot;
 use crate::storage::{partition_files, segment_name};
 
 impl Shard {
@@ -28,6 +28,7 @@ impl Shard {
         loop {
             executor::sleep(Duration::from_millis(HOUSEKEEPING_MS)).await;
             self.metrics().count(Counter::Ticks, 1);
+            self.disk_load().tick(self.clock().monotonic());
             self.sync_what_is_due();
             self.give_up_if_offline();
             self.free_cache();
@@ -80,94 +81,55 @@ impl Shard {
         }
         partition.leader.borrow_mut().log_mut().on_sealed();
         self.metrics().count(Counter::SegmentsSealed, 1);
-        drop(self.checkpoint(partition).await);
+        drop(self.checkpoint(partition, SyncBy::Request).await);
     }
 
-    // ---- checkpoints
-
-    /// Completes when a checkpoint of everything appended so far is on disk. One at a time for each partition.
-    pub(super) async fn checkpoint(
-        self: &Rc<Self>,
-        partition: &Rc<HostedPartition>,
-    ) -> Result<(), PartitionError> {
-        let (turn, snapshot) = loop {
-            self.check_usable(partition)?;
-            let turn = CheckpointTurn::wait(partition).await;
-            if let Some(snapshot) = snapshot_of(partition) {
-                break (turn, snapshot);
-            }
-            drop(turn);
-            executor::sleep(Duration::from_millis(1)).await;
-        };
-        while partition.leader.borrow().log().synced().offset < snapshot.offset() {
-            self.check_usable(partition)?;
-            self.request_sync(partition);
-            executor::sleep(Duration::from_millis(1)).await;
-        }
-        self.check_usable(partition)?;
-        let size_bytes = partition.leader.borrow().log().size_bytes();
-        let checkpointed = Checkpointed {
-            offset: snapshot.offset(),
-            at: self.clock().monotonic(),
-            size_bytes,
-        };
-        let (segment, saved) = snapshot.saves();
-        let directory = partition.directory();
-        let written = blocking::run(move || snapshot.write(&directory)).await;
-        drop(turn);
-        match written {
-            Ok(()) => {
-                partition
-                    .leader
-                    .borrow_mut()
-                    .log_mut()
-                    .on_indexes_saved(segment, saved);
-                partition.checkpointed.set(checkpointed);
-                Ok(())
-            }
-            Err(_) if partition.flags.is_gone.get() => {
-                Err(PartitionError::Unknown(partition.partition))
-            }
-            Err(error) => {
-                if !error.is_disk_full() {
-                    self.log_dir().fail(&error);
-                }
-                Err(PartitionError::Checkpoint(Arc::new(error)))
-            }
-        }
-    }
-
-    fn check_usable(&self, partition: &HostedPartition) -> Result<(), PartitionError> {
-        if partition.flags.is_gone.get() {
-            return Err(PartitionError::Unknown(partition.partition));
-        }
-        match self.log_dir().failure() {
-            Some(why) => Err(PartitionError::LogDirOffline(why)),
-            None => Ok(()),
-        }
-    }
+    // ---- partitions appended to lately
 
     /// Looks at the partitions appended to lately: checkpoints those whose last one is old, puts to rest those that went idle.
     async fn look_after_active(self: &Rc<Self>) {
         let now = self.clock().monotonic();
+        let interval = Duration::from_millis(self.config().checkpoint_interval_ms);
         let mut checkpoints_left = CHECKPOINTS_PER_TICK_MAX;
+        let mut uncovered_bytes = 0;
+        let mut farthest_behind: Option<(u64, Rc<HostedPartition>)> = None;
         for partition in self.active_partitions() {
             let is_idle =
                 now.since(partition.last_append.get()) >= Duration::from_millis(IDLE_AFTER_MS);
-            let is_behind = partition.is_behind();
-            if is_behind && checkpoints_left > 0 && !partition.flags.is_checkpointing.get() {
-                if is_idle || self.is_checkpoint_due(&partition) {
-                    checkpoints_left -= 1;
-                    let (shard, partition) = (self.clone(), partition.clone());
-                    executor::spawn_background(
-                        async move { drop(shard.checkpoint(&partition).await) },
-                    )
-                    .detach();
+            if !partition.is_behind() {
+                if is_idle {
+                    self.put_to_rest(&partition).await;
                 }
-            } else if is_idle && !is_behind {
-                self.put_to_rest(&partition).await;
+                continue;
+            }
+            let behind_bytes = partition.behind_bytes();
+            uncovered_bytes += behind_bytes;
+            if partition.flags.is_checkpointing.get() || checkpoints_left == 0 {
+                continue;
+            }
+            if is_idle || now.since(partition.checkpointed.get().at) >= interval {
+                checkpoints_left -= 1;
+                self.checkpoint_in_background(&partition);
+            } else if farthest_behind
+                .as_ref()
+                .is_none_or(|(most, _)| behind_bytes > *most)
+            {
+                farthest_behind = Some((behind_bytes, partition));
             }
         }
+        if uncovered_bytes > UNCHECKPOINTED_BYTES_PER_SHARD_MAX
+            && let Some((_, partition)) = farthest_behind
+        {
+            self.checkpoint_in_background(&partition);
+        }
+    }
+
+    fn checkpoint_in_background(self: &Rc<Self>, partition: &Rc<HostedPartition>) {
+        let (shard, partition) = (self.clone(), partition.clone());
+        executor::spawn_background(async move {
+            drop(shard.checkpoint(&partition, SyncBy::FlushMs).await);
+        })
+        .detach();
     }
 
     /// Frees what an idle partition holds: prepared space, open files, what of its memory is not cache.
@@ -261,7 +223,7 @@ impl Shard {
         let (shard, partition) = (self.clone(), partition.clone());
         executor::spawn_background(async move {
             // The checkpoint first: a start offset that points at a deleted file would be a lie.
-            if shard.checkpoint(&partition).await.is_err() {
+            if shard.checkpoint(&partition, SyncBy::Request).await.is_err() {
                 return;
             }
             for segment in &bases {
@@ -298,7 +260,7 @@ impl Shard {
             }
             self.refuse_parked(&partition, &PartitionError::Stopping);
             if partition.is_behind()
-                && let Err(error) = self.checkpoint(&partition).await
+                && let Err(error) = self.checkpoint(&partition, SyncBy::Request).await
             {
                 first_failure = first_failure.and(Err(format!("{}: {error}", partition.topic)));
                 continue;
@@ -314,31 +276,5 @@ impl Shard {
             self.give_up(progress, &PartitionError::Stopping);
         }
         first_failure
-    }
-}
-
-/// A snapshot, unless a segment is still to be sealed.
-fn snapshot_of(partition: &HostedPartition) -> Option<Snapshot> {
-    let leader = partition.leader.borrow();
-    let (log, before) = (leader.log(), partition.checkpointed.get().offset);
-    log.is_sealed_up()
-        .then(|| Snapshot::take(partition.partition, log, leader.producers(), before))
-}
-
-/// The right to change files in a partition's directory by their names, other than those being appended to; dropped when done.
-pub(super) struct CheckpointTurn(Rc<HostedPartition>);
-
-impl CheckpointTurn {
-    pub(super) async fn wait(partition: &Rc<HostedPartition>) -> Self {
-        while partition.flags.is_checkpointing.replace(true) {
-            executor::sleep(Duration::from_millis(1)).await;
-        }
-        Self(partition.clone())
-    }
-}
-
-impl Drop for CheckpointTurn {
-    fn drop(&mut self) {
-        self.0.flags.is_checkpointing.set(false);
     }
 }

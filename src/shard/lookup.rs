@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::io::executor;
 use crate::model::{LeaderEpoch, Offset, TimestampMs, TopicPartition};
 use crate::shard::call::ReplyTo;
+use crate::shard::checkpoint::SyncBy;
 use crate::shard::command::{
     DeleteBefore, DeleteRecordsReply, EpochEndItem, EpochEndReply, ListOffsetsItem,
     ListOffsetsReply, ListedOffset, LogSize, OffsetAt, PartitionError, ProducersReply,
@@ -168,7 +169,7 @@ impl Shard {
             leader.log_mut().raise_start(offset);
             leader.log().start()
         };
-        self.checkpoint(&partition).await?;
+        self.checkpoint(&partition, SyncBy::Request).await?;
         self.delete_due_segments(&partition);
         Ok(start)
     }

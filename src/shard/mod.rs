@@ -9,7 +9,9 @@
 pub mod append;
 pub mod cache_budget;
 pub mod call;
+pub mod checkpoint;
 pub mod command;
+pub mod disk_load;
 pub mod flush;
 pub mod hosted;
 pub mod housekeeping;
@@ -22,4 +24,3 @@ pub mod read;
 pub mod router;
 pub mod runtime;
 pub mod sync;
-pub mod write_sizes;

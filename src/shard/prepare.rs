@@ -2,13 +2,10 @@
 
 use std::rc::Rc;
 
-use crate::io::chunk::Chunk;
 use crate::io::disk::{DiskError, LogFile, OpenMode};
 use crate::io::{blocking, executor};
 use crate::model::FilePosition;
-use crate::model::limits::{
-    CHUNK_BYTES_MAX, PAGE_BYTES, PREPARE_STEP_BYTES_MAX, PREPARE_STEP_BYTES_MIN,
-};
+use crate::model::limits::{PREPARE_STEP_BYTES_MAX, PREPARE_STEP_BYTES_MIN};
 use crate::shard::command::PartitionError;
 use crate::shard::hosted::HostedPartition;
 use crate::shard::runtime::{Cached, Shard};
@@ -113,14 +110,9 @@ impl Shard {
         };
         let is_new = self.files().opened(key).is_none()
             && partition.leader.borrow().log().active().size() == FilePosition::ZERO;
-        let from = partition.leader.borrow().log().active().space.prepared();
         let result = async {
             let file = self.files().get(key, &path, OpenMode::Create).await?;
-            file.allocate(to.0).await?;
-            if partition.writes.are_small() {
-                self.write_zeros(&file, from, to).await?;
-            }
-            Ok(())
+            file.allocate(to.0).await
         }
         .await;
         partition
@@ -190,46 +182,13 @@ impl Shard {
         Ok(())
     }
 
-    /// Writes zeros to the pages of new space. A write into space that was only allocated makes the kernel change its extents, which
-    /// it does on a thread of its own: for small writes that costs more than writing everything twice.
-    async fn write_zeros(
-        &self,
-        file: &LogFile,
-        from: FilePosition,
-        to: FilePosition,
-    ) -> Result<(), DiskError> {
-        // The page in which the log ends belongs to the appender.
-        let mut position = FilePosition(from.0.next_multiple_of(PAGE_BYTES as u64));
-        let mut zeros = None;
-        while position < to {
-            let len_bytes = (to.0 - position.0).min(CHUNK_BYTES_MAX as u64) as usize;
-            let chunk = match zeros.take() {
-                Some(chunk) if Chunk::len(&chunk) == len_bytes => chunk,
-                _ => {
-                    let mut open = self.pool().take(len_bytes);
-                    open.append(&vec![0; len_bytes]);
-                    open.freeze()
-                }
-            };
-            file.write(&chunk, position).await?;
-            position = position.plus(len_bytes as u64);
-            zeros = Some(chunk);
-        }
-        Ok(())
-    }
-
     /// Makes the file that will become the next segment. It is only a help: without it the roll makes one.
     async fn prepare_spare(&self, partition: &HostedPartition) {
         let path = partition.directory().join(segment_name::spare_file());
         let prepared = segment_space(partition, 0);
         let made = async {
             let file = LogFile::open(&path, OpenMode::Create).await?;
-            file.allocate(prepared.0).await?;
-            if partition.writes.are_small() {
-                self.write_zeros(&file, FilePosition::ZERO, prepared)
-                    .await?;
-            }
-            Ok::<_, DiskError>(())
+            file.allocate(prepared.0).await
         };
         match made.await {
             Ok(()) => partition.spare.set(Some(prepared)),

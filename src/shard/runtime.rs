@@ -4,7 +4,6 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
-use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 
@@ -16,13 +15,12 @@ use crate::io::executor;
 use crate::metadata::MetadataImage;
 use crate::metrics::{Gauge, ShardMetrics};
 use crate::model::TopicPartition;
-use crate::model::limits::{
-    CHECKPOINT_AFTER_BYTES, CHECKPOINT_AFTER_MS, READ_BLOCKS_BYTES_MAX_PER_SHARD,
-};
+use crate::model::limits::READ_BLOCKS_BYTES_MAX_PER_SHARD;
 use crate::shard::cache_budget::{CacheBudget, CacheShare};
 use crate::shard::call::{Call, ReplyTo};
 use crate::shard::command::{Command, Message};
-use crate::shard::hosted::{Checkpointed, HostedLeader, HostedPartition};
+use crate::shard::disk_load::DiskLoad;
+use crate::shard::hosted::{HostedLeader, HostedPartition};
 use crate::shard::log_dir::LogDir;
 use crate::shard::router::Router;
 use crate::shard::sync::SyncGroup;
@@ -56,6 +54,7 @@ pub struct Shard {
     files: OpenFiles,
     ahead: ReadAhead,
     syncs: SyncGroup,
+    disk_load: DiskLoad,
     turn: Signal,
     dirty: RefCell<Vec<Rc<HostedPartition>>>,
     active: RefCell<Vec<Rc<HostedPartition>>>,
@@ -90,6 +89,7 @@ impl Shard {
             ),
             files,
             syncs: SyncGroup::default(),
+            disk_load: DiskLoad::default(),
             turn: Signal::new(),
             dirty: RefCell::default(),
             active: RefCell::default(),
@@ -248,6 +248,10 @@ impl Shard {
         self.partitions.borrow_mut().remove(&id)
     }
 
+    pub(super) fn disk_load(&self) -> &DiskLoad {
+        &self.disk_load
+    }
+
     // ---- turns
 
     /// Raised when something waits for the end of the turn; see `flush`.
@@ -283,18 +287,6 @@ impl Shard {
         self.active
             .borrow_mut()
             .retain(|it| !Rc::ptr_eq(it, partition));
-    }
-
-    pub(super) fn is_checkpoint_due(&self, partition: &HostedPartition) -> bool {
-        let Checkpointed { at, size_bytes, .. } = partition.checkpointed.get();
-        let appended_bytes = partition
-            .leader
-            .borrow()
-            .log()
-            .size_bytes()
-            .saturating_sub(size_bytes);
-        appended_bytes >= CHECKPOINT_AFTER_BYTES
-            || self.clock.monotonic().since(at) >= Duration::from_millis(CHECKPOINT_AFTER_MS)
     }
 
     // ---- memory

@@ -2,11 +2,11 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::time::Duration;
 
 use futures_lite::StreamExt;
 use futures_lite::stream;
 
+use crate::config::TopicConfig;
 use crate::io::disk::{DiskError, OpenMode};
 use crate::io::{blocking, dir, executor};
 use crate::model::limits::FDATASYNCS_IN_FLIGHT_PER_SHARD_MAX;
@@ -51,26 +51,36 @@ impl Shard {
         self.syncs().unsynced.borrow_mut().push(partition.clone());
     }
 
-    /// Asks for a sync of every partition whose oldest unsynced bytes are as old as its `flush.ms`.
+    /// Asks for a sync of every partition whose oldest unsynced bytes are as old as its `flush.ms`; then also of those that are half as
+    /// old, since one round of many costs less than many rounds.
     pub(super) fn sync_what_is_due(self: &Rc<Self>) {
         let now = self.clock().monotonic();
-        let due = |partition: &Rc<HostedPartition>| {
-            let flush_ms = partition.config.get().flush_ms;
-            partition
-                .unsynced_since
-                .get()
-                .is_some_and(|since| now.since(since) >= Duration::from_millis(flush_ms))
+        let has_waited = |partition: &HostedPartition, percent: u64| {
+            let wait_ms = u128::from(partition.config.get().flush_ms) * u128::from(percent) / 100;
+            let since = partition.unsynced_since.get();
+            since.is_some_and(|since| now.since(since).as_millis() >= wait_ms)
         };
-        let due: Vec<_> = self
-            .syncs()
-            .unsynced
-            .borrow()
+        let unsynced = self.syncs().unsynced.borrow().clone();
+        if unsynced.iter().any(|it| has_waited(it, 100)) {
+            for partition in unsynced.iter().filter(|it| has_waited(it, 50)) {
+                self.request_sync(partition);
+            }
+        }
+    }
+
+    /// Asks for a sync of the partition that waits longest for one, if the disk has time for it now and may not have it later.
+    pub(super) fn sync_ahead(self: &Rc<Self>) {
+        if !self.disk_load().wants_sync_ahead() || self.syncs().is_running.get() {
+            return;
+        }
+        let unsynced = self.syncs().unsynced.borrow();
+        let oldest = unsynced
             .iter()
-            .filter(|it| due(it))
-            .cloned()
-            .collect();
-        for partition in &due {
-            self.request_sync(partition);
+            .find(|it| it.config.get().flush_ms != TopicConfig::NEVER)
+            .cloned();
+        drop(unsynced);
+        if let Some(oldest) = oldest {
+            self.request_sync(&oldest);
         }
     }
 
@@ -110,6 +120,7 @@ impl Shard {
             return;
         }
         let started = self.clock().monotonic();
+        self.disk_load().on_sync_started();
         match self.sync_files(partition, &files).await {
             Ok(()) => {
                 self.metrics()

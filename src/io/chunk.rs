@@ -43,21 +43,22 @@ impl Memory for PageMemory {
     }
 }
 
-/// The chunks of one executor: free lists per size class and a byte budget. A clone is the same pool.
+/// The chunks of one executor: free lists per size class. A clone is the same pool.
 #[derive(Clone)]
 pub struct ChunkPool(Rc<Pool<PageMemory>>);
 
 impl ChunkPool {
-    pub fn new(budget_bytes: usize) -> Self {
+    /// At most `free_bytes_max` are kept for reuse; more goes back to the allocator, where blocks of one size become those of another.
+    pub fn new(free_bytes_max: usize) -> Self {
         Self(Rc::new(Pool::new(
             CHUNK_BYTES_MIN,
             CHUNK_BYTES_MAX,
-            budget_bytes,
+            free_bytes_max,
         )))
     }
 
-    /// An empty chunk of at least `capacity_bytes`, rounded up to a size class. Never fails: over the budget it
-    /// allocates, and the caller sees it in `bytes_in_use`.
+    /// An empty chunk of at least `capacity_bytes`, rounded up to a size class. Never fails; the tail cache
+    /// bounds what is held.
     ///
     /// Panics above `CHUNK_BYTES_MAX`: a fuller tail goes on in the next chunk.
     pub fn take(&self, capacity_bytes: usize) -> OpenChunk {
@@ -76,17 +77,8 @@ impl ChunkPool {
         self.0.in_use_bytes()
     }
 
-    pub fn budget_bytes(&self) -> usize {
-        self.0.budget_bytes()
-    }
-
     pub fn free_bytes(&self) -> usize {
         self.0.free_bytes()
-    }
-
-    /// Returns free chunks to the allocator until at most `keep_bytes` are free.
-    pub fn shrink(&self, keep_bytes: usize) {
-        self.0.shrink(keep_bytes);
     }
 }
 

@@ -5,12 +5,16 @@
 //! for that alignment, so it marks them. In 4 KiB pages the first touch of a tail cache costs about as much CPU as receiving the
 //! bytes that go into it, and so does every read of a megabyte, whose buffer the system's allocator would map and unmap each time.
 //!
-//! ```text
-//! region, 64 MiB, on a 2 MiB border:  | 512 KiB | 512 KiB | 16 K | 16 K | 1 MiB | ... not handed out yet |
-//! ```
+//! Blocks are buddies: a block of 512 KiB is two of 256 KiB, and two freed halves become one again, so that memory which held small
+//! chunks serves large ones when the load changes. It is never given back to the system: what is taken at once is bounded by the
+//! budgets of the pools and by the reads in flight.
 //!
-//! A block that is freed is kept for the next of its size, never given back: what is taken at once is bounded by the budgets of the
-//! pools and by the reads in flight.
+//! ```text
+//! region, 64 MiB, on a 64 MiB border
+//! | map 16 K | 16 K | 32 K | 64 K | ... | 1 MiB | 2 MiB | 2 MiB | ... not handed out yet |
+//! map: a byte for each 16 KiB of the region; 0, or 1 + the order of the free block that starts there
+//! free block: | next free of its order | the one before | ... |
+//! ```
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr::{self, NonNull};
@@ -19,12 +23,18 @@ use std::sync::{Mutex, PoisonError};
 use crate::model::limits::PAGE_BYTES;
 
 const REGION_BYTES: usize = 64 << 20;
-const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// Sizes are powers of two from here up to `BLOCK_BYTES_MAX`; others go to the system.
+/// Sizes are powers of two from here up to `BLOCK_BYTES_MAX`, one for each order; others go to the system.
 const BLOCK_BYTES_MIN: usize = 16 << 10;
+/// The size of a huge page, so that a region's next block is the next huge page.
 const BLOCK_BYTES_MAX: usize = 2 << 20;
-const CLASS_COUNT: usize = (BLOCK_BYTES_MAX / BLOCK_BYTES_MIN).trailing_zeros() as usize + 1;
+const ORDER_COUNT: usize = (BLOCK_BYTES_MAX / BLOCK_BYTES_MIN).trailing_zeros() as usize + 1;
+const ORDER_MAX: usize = ORDER_COUNT - 1;
+
+const _: () = assert!(
+    REGION_BYTES / BLOCK_BYTES_MIN <= BLOCK_BYTES_MIN,
+    "the map fits its block"
+);
 
 #[global_allocator]
 static ALLOCATOR: PageAllocator = PageAllocator {
@@ -36,18 +46,24 @@ struct PageAllocator {
 }
 
 struct Regions {
-    /// What is left of the newest region.
+    /// The newest region's blocks of the largest size that were never handed out; touching one would make it resident.
     next: usize,
     end: usize,
-    /// Freed blocks by size; the first word of each points to the next one.
-    free: [*mut u8; CLASS_COUNT],
+    /// The newest free block of each order.
+    free: [*mut FreeBlock; ORDER_COUNT],
+}
+
+/// What stands in a free block.
+struct FreeBlock {
+    next: *mut FreeBlock,
+    before: *mut FreeBlock,
 }
 
 // SAFETY: the pointers in it lead to freed blocks, which belong to nobody else.
 unsafe impl Send for Regions {}
 
-/// The class of a layout, if its blocks come from the regions.
-fn class_of(layout: &Layout) -> Option<usize> {
+/// The order of a layout, if its blocks come from the regions.
+fn order_of(layout: &Layout) -> Option<usize> {
     let size = layout.size();
     let is_block = layout.align() == PAGE_BYTES
         && size.is_power_of_two()
@@ -59,50 +75,118 @@ impl Regions {
     const EMPTY: Self = Self {
         next: 0,
         end: 0,
-        free: [ptr::null_mut(); CLASS_COUNT],
+        free: [ptr::null_mut(); ORDER_COUNT],
     };
 
-    fn take(&mut self, class: usize) -> *mut u8 {
-        let freed = self.free[class];
-        if !freed.is_null() {
-            // SAFETY: `give_back` stored the pointer there, and nobody has the block.
-            self.free[class] = unsafe { freed.cast::<*mut u8>().read() };
-            return freed;
-        }
-        let block_bytes = BLOCK_BYTES_MIN << class;
-        if self.end - self.next < block_bytes && !self.map_region() {
-            return ptr::null_mut();
-        }
-        let block = self.next as *mut u8;
-        self.next += block_bytes;
-        block
-    }
-
-    fn give_back(&mut self, block: NonNull<u8>, class: usize) {
-        // SAFETY: the block is at least a page, and its owner has just given it up.
-        unsafe { block.as_ptr().cast::<*mut u8>().write(self.free[class]) };
-        self.free[class] = block.as_ptr();
-    }
-
-    /// What is left of the region before is lost, less than a block; its pages were never touched.
-    fn map_region(&mut self) -> bool {
-        let with_border = REGION_BYTES + HUGE_PAGE_BYTES;
-        // SAFETY: a new anonymous mapping disturbs nothing.
-        let mapped = unsafe {
-            libc::mmap(
-                ptr::null_mut(),
-                with_border,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-                -1,
-                0,
-            )
+    fn take(&mut self, order: usize) -> *mut u8 {
+        let found = (order..ORDER_COUNT).find(|&order| !self.free[order].is_null());
+        let (block, found) = match found {
+            Some(found) => {
+                let block = self.free[found];
+                self.unlink(block, found);
+                (block as usize, found)
+            }
+            None => match self.take_untouched() {
+                Some(block) => (block, ORDER_MAX),
+                None => return ptr::null_mut(),
+            },
         };
-        if mapped == libc::MAP_FAILED {
-            return false;
+        // What is too large is halved, and the upper halves are free.
+        for half in (order..found).rev() {
+            self.link(block + (BLOCK_BYTES_MIN << half), half);
         }
-        let start = (mapped as usize).next_multiple_of(HUGE_PAGE_BYTES);
-        // SAFETY: the range lies in the new mapping. A kernel without huge pages refuses, and small ones do.
+        block as *mut u8
+    }
+
+    fn give_back(&mut self, block: NonNull<u8>, order: usize) {
+        let (mut block, mut order) = (block.as_ptr() as usize, order);
+        while order < ORDER_MAX {
+            let buddy = block ^ (BLOCK_BYTES_MIN << order);
+            // SAFETY: the map belongs to the regions.
+            if unsafe { *map_entry(buddy) } != 1 + order as u8 {
+                break;
+            }
+            self.unlink(buddy as *mut FreeBlock, order);
+            block = block.min(buddy);
+            order += 1;
+        }
+        self.link(block, order);
+    }
+
+    fn link(&mut self, block: usize, order: usize) {
+        let next = self.free[order];
+        let block = block as *mut FreeBlock;
+        // SAFETY: the block is free, so it and its place in the map are ours; so is the next one.
+        unsafe {
+            block.write(FreeBlock {
+                next,
+                before: ptr::null_mut(),
+            });
+            if !next.is_null() {
+                (*next).before = block;
+            }
+            *map_entry(block as usize) = 1 + order as u8;
+        }
+        self.free[order] = block;
+    }
+
+    fn unlink(&mut self, block: *mut FreeBlock, order: usize) {
+        // SAFETY: the map says that the block is free, so `link` wrote it and its neighbours.
+        unsafe {
+            let FreeBlock { next, before } = block.read();
+            if !next.is_null() {
+                (*next).before = before;
+            }
+            if before.is_null() {
+                self.free[order] = next;
+            } else {
+                (*before).next = next;
+            }
+            *map_entry(block as usize) = 0;
+        }
+    }
+
+    /// A block of the largest size from the newest region, or from a new one.
+    fn take_untouched(&mut self) -> Option<usize> {
+        if self.next == self.end {
+            self.map_region()?;
+        }
+        let block = self.next;
+        self.next += BLOCK_BYTES_MAX;
+        Some(block)
+    }
+
+    fn map_region(&mut self) -> Option<()> {
+        // Twice as much, of which what lies outside of the borders goes back at once.
+        let map = |bytes: usize| {
+            // SAFETY: a new anonymous mapping disturbs nothing.
+            unsafe {
+                libc::mmap(
+                    ptr::null_mut(),
+                    bytes,
+                    libc::PROT_READ | libc::PROT_WRITE,
+                    libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                    -1,
+                    0,
+                )
+            }
+        };
+        let unmap = |from: usize, to: usize| {
+            if from < to {
+                // SAFETY: the range is a part of the new mapping that nobody uses.
+                unsafe { libc::munmap(from as *mut libc::c_void, to - from) };
+            }
+        };
+        let mapped = map(2 * REGION_BYTES);
+        if mapped == libc::MAP_FAILED {
+            return None;
+        }
+        let mapped = mapped as usize;
+        let start = mapped.next_multiple_of(REGION_BYTES);
+        let end = start + REGION_BYTES;
+        unmap(mapped, start);
+        unmap(end, mapped + 2 * REGION_BYTES);
+        // SAFETY: the range is the mapping. A kernel without huge pages refuses, and small ones do.
         unsafe {
             libc::madvise(
                 start as *mut libc::c_void,
@@ -110,9 +194,19 @@ impl Regions {
                 libc::MADV_HUGEPAGE,
             )
         };
-        (self.next, self.end) = (start, start + REGION_BYTES);
-        true
+        // The map's block stays in use, so its buddies are never joined with it.
+        for order in 0..ORDER_MAX {
+            self.link(start + (BLOCK_BYTES_MIN << order), order);
+        }
+        (self.next, self.end) = (start + BLOCK_BYTES_MAX, end);
+        Some(())
     }
+}
+
+/// A block's place in its region's map.
+fn map_entry(block: usize) -> *mut u8 {
+    let region = block & !(REGION_BYTES - 1);
+    (region + (block - region) / BLOCK_BYTES_MIN) as *mut u8
 }
 
 impl PageAllocator {
@@ -126,17 +220,17 @@ impl PageAllocator {
 // at `alloc` and `dealloc`, whether the system or a region serves it.
 unsafe impl GlobalAlloc for PageAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        match class_of(&layout) {
-            Some(class) => self.with(|regions| regions.take(class)),
+        match order_of(&layout) {
+            Some(order) => self.with(|regions| regions.take(order)),
             // SAFETY: the caller's duties are passed on.
             None => unsafe { System.alloc(layout) },
         }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        match class_of(&layout) {
-            Some(class) => {
-                let block = self.with(|regions| regions.take(class));
+        match order_of(&layout) {
+            Some(order) => {
+                let block = self.with(|regions| regions.take(order));
                 if !block.is_null() {
                     // SAFETY: the block has this size.
                     unsafe { block.write_bytes(0, layout.size()) };
@@ -149,49 +243,113 @@ unsafe impl GlobalAlloc for PageAllocator {
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        match (class_of(&layout), NonNull::new(block)) {
-            (Some(class), Some(block)) => self.with(|regions| regions.give_back(block, class)),
+        match (order_of(&layout), NonNull::new(block)) {
+            (Some(order), Some(block)) => self.with(|regions| regions.give_back(block, order)),
             // SAFETY: the caller's duties are passed on.
             _ => unsafe { System.dealloc(block, layout) },
+        }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        // SAFETY: the caller answers for the new size.
+        let new_layout = unsafe { Layout::from_size_align_unchecked(new_size, layout.align()) };
+        if order_of(&layout).is_none() && order_of(&new_layout).is_none() {
+            // SAFETY: the block came from there, and the caller's duties are passed on.
+            return unsafe { System.realloc(block, layout, new_size) };
+        }
+        // SAFETY: the new block has room for what is copied, and is another one.
+        unsafe {
+            let new_block = self.alloc(new_layout);
+            if !new_block.is_null() {
+                ptr::copy_nonoverlapping(block, new_block, layout.size().min(new_size));
+                self.dealloc(block, layout);
+            }
+            new_block
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use rand::{RngExt, SeedableRng};
+
     use super::*;
+
+    const BLOCK_512K: usize = 5;
+
+    fn freed(block: *mut u8) -> NonNull<u8> {
+        NonNull::new(block).unwrap()
+    }
 
     #[test]
     fn a_freed_block_serves_the_next_of_its_size() {
         let mut regions = Regions::EMPTY;
-        let class = class_of(&Layout::from_size_align(512 << 10, PAGE_BYTES).unwrap()).unwrap();
-        let (first, second) = (regions.take(class), regions.take(class));
-        assert_eq!(second as usize - first as usize, 512 << 10);
+        let (first, second) = (regions.take(BLOCK_512K), regions.take(BLOCK_512K));
+        assert_eq!((second as usize).abs_diff(first as usize) % (512 << 10), 0);
         assert_eq!(first as usize % PAGE_BYTES, 0);
-        regions.give_back(NonNull::new(first).unwrap(), class);
-        regions.give_back(NonNull::new(second).unwrap(), class);
-        assert_eq!([regions.take(class), regions.take(class)], [second, first]);
+        regions.give_back(freed(second), BLOCK_512K);
+        assert_eq!(regions.take(BLOCK_512K), second);
+    }
+
+    #[test]
+    fn freed_small_blocks_become_large_ones_again() {
+        let mut regions = Regions::EMPTY;
+        // More than the first huge page, which the map shares.
+        let small: Vec<_> = (0..1000).map(|_| regions.take(0)).collect();
+        let end = regions.next;
+        small
+            .iter()
+            .for_each(|block| regions.give_back(freed(*block), 0));
+        let large: Vec<_> = (0..5).map(|_| regions.take(ORDER_MAX)).collect();
+        assert!(
+            large.iter().all(|block| (*block as usize) < end),
+            "no new memory is touched"
+        );
+    }
+
+    #[test]
+    fn blocks_handed_out_at_one_time_do_not_overlap() {
+        let seed = rand::random::<u64>();
+        println!("seed {seed}");
+        let mut random = rand::rngs::StdRng::seed_from_u64(seed);
+        let mut regions = Regions::EMPTY;
+        let mut held: Vec<(usize, usize)> = Vec::new();
+        for _ in 0..20_000 {
+            if held.len() < 200 || random.random_bool(0.5) {
+                let order = random.random_range(0..ORDER_COUNT);
+                let block = regions.take(order) as usize;
+                let end = block + (BLOCK_BYTES_MIN << order);
+                assert!(block.is_multiple_of(BLOCK_BYTES_MIN << order));
+                for (other, order) in &held {
+                    assert!(end <= *other || *other + (BLOCK_BYTES_MIN << order) <= block);
+                }
+                held.push((block, order));
+            } else {
+                let (block, order) = held.swap_remove(random.random_range(0..held.len()));
+                regions.give_back(freed(block as *mut u8), order);
+            }
+        }
     }
 
     #[test]
     fn only_page_aligned_powers_of_two_are_blocks() {
-        let class = |size, align| class_of(&Layout::from_size_align(size, align).unwrap());
-        assert_eq!(class(16 << 10, 4096), Some(0));
-        assert_eq!(class(2 << 20, 4096), Some(CLASS_COUNT - 1));
+        let order = |size, align| order_of(&Layout::from_size_align(size, align).unwrap());
+        assert_eq!(order(16 << 10, 4096), Some(0));
+        assert_eq!(order(2 << 20, 4096), Some(ORDER_MAX));
         for other in [
             (16 << 10, 8),
             (8 << 10, 4096),
             (24 << 10, 4096),
             (4 << 20, 4096),
         ] {
-            assert_eq!(class(other.0, other.1), None, "{other:?}");
+            assert_eq!(order(other.0, other.1), None, "{other:?}");
         }
     }
 
     #[test]
     fn blocks_of_every_size_are_usable_and_apart() {
-        let layouts: Vec<_> = (0..CLASS_COUNT)
-            .map(|class| Layout::from_size_align(BLOCK_BYTES_MIN << class, PAGE_BYTES).unwrap())
+        let layouts: Vec<_> = (0..ORDER_COUNT)
+            .map(|order| Layout::from_size_align(BLOCK_BYTES_MIN << order, PAGE_BYTES).unwrap())
             .collect();
         // SAFETY: each block is written within its size and freed once with its own layout.
         unsafe {

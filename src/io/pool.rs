@@ -2,8 +2,8 @@
 //!
 //! Taking needs no lock and, once warm, no allocator: the free lists belong to one executor, last in first out, so
 //! that the memory used next is the memory still in the cache. A lease dropped anywhere travels home on a bounded
-//! lock-free queue, which the next `take` empties. Where that queue is full, or the budget is spent, the memory is
-//! freed instead.
+//! lock-free queue, which the next `take` empties. Where that queue is full, or enough is free already, the memory goes to
+//! the allocator instead.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -30,14 +30,14 @@ pub(super) struct Pool<M: Memory> {
     /// One free list per class; class n holds memory of `class_bytes_min << n` bytes.
     free: RefCell<Vec<Vec<M>>>,
     free_bytes: Cell<usize>,
-    budget_bytes: usize,
+    free_bytes_max: usize,
     class_bytes_min: usize,
     class_bytes_max: usize,
 }
 
 impl<M: Memory> Pool<M> {
     /// Both bounds are powers of two, and so is every class between them.
-    pub fn new(class_bytes_min: usize, class_bytes_max: usize, budget_bytes: usize) -> Self {
+    pub fn new(class_bytes_min: usize, class_bytes_max: usize, free_bytes_max: usize) -> Self {
         assert!(class_bytes_min.is_power_of_two() && class_bytes_max.is_power_of_two());
         assert!(class_bytes_min <= class_bytes_max);
         let classes = (class_bytes_max / class_bytes_min).trailing_zeros() + 1;
@@ -48,14 +48,14 @@ impl<M: Memory> Pool<M> {
             }),
             free: RefCell::new((0..classes).map(|_| Vec::new()).collect()),
             free_bytes: Cell::new(0),
-            budget_bytes,
+            free_bytes_max,
             class_bytes_min,
             class_bytes_max,
         }
     }
 
     /// Memory of at least `capacity_bytes`: of the smallest class that fits, or exactly as large where none does.
-    /// Never fails; whoever takes compares `in_use_bytes` with the budget and stops asking.
+    /// Never fails; whoever takes has a bound on what it holds.
     pub fn take(&self, capacity_bytes: usize) -> Lease<M> {
         self.collect();
         let memory = match self.class_of(capacity_bytes) {
@@ -82,27 +82,9 @@ impl<M: Memory> Pool<M> {
         self.home.in_use_bytes.load(Ordering::Relaxed)
     }
 
-    pub fn budget_bytes(&self) -> usize {
-        self.budget_bytes
-    }
-
     pub fn free_bytes(&self) -> usize {
         self.collect();
         self.free_bytes.get()
-    }
-
-    /// Gives free memory back to the allocator, largest first, until at most `keep_bytes` are free.
-    pub fn shrink(&self, keep_bytes: usize) {
-        self.collect();
-        let mut free = self.free.borrow_mut();
-        for class in free.iter_mut().rev() {
-            while self.free_bytes.get() > keep_bytes {
-                let Some(memory) = class.pop() else { break };
-                self.free_bytes
-                    .set(self.free_bytes.get() - memory.capacity_bytes());
-            }
-            class.shrink_to_fit();
-        }
     }
 
     fn class_of(&self, capacity_bytes: usize) -> Option<usize> {
@@ -113,12 +95,11 @@ impl<M: Memory> Pool<M> {
         Some((class_bytes / self.class_bytes_min).trailing_zeros() as usize)
     }
 
-    /// Puts what came home on the free lists, as far as the budget allows.
+    /// Puts what came home on the free lists, as far as they may hold it.
     fn collect(&self) {
         while let Some(memory) = self.home.returned.pop() {
             let capacity_bytes = memory.capacity_bytes();
-            let held_bytes = self.free_bytes.get() + self.in_use_bytes();
-            if held_bytes + capacity_bytes <= self.budget_bytes
+            if self.free_bytes.get() + capacity_bytes <= self.free_bytes_max
                 && let Some(class) = self.class_of(capacity_bytes)
             {
                 self.free.borrow_mut()[class].push(memory);
@@ -221,14 +202,10 @@ mod tests {
     }
 
     #[test]
-    fn free_lists_never_outgrow_the_budget() {
+    fn free_lists_never_outgrow_their_bound() {
         let pool = Pool::<Plain>::new(16, 128, 64);
         let leases: Vec<_> = (0..10).map(|_| pool.take(16)).collect();
-        assert_eq!(
-            pool.in_use_bytes(),
-            160,
-            "a take over the budget is counted, not refused"
-        );
+        assert_eq!(pool.in_use_bytes(), 160, "what is in use does not count");
         drop(leases);
         assert_eq!((pool.in_use_bytes(), pool.free_bytes()), (0, 64));
     }
@@ -257,16 +234,5 @@ mod tests {
         let lease = pool.take(16);
         drop(pool);
         assert_eq!(lease.memory().0.len(), 16);
-    }
-
-    #[test]
-    fn shrinking_keeps_at_most_what_it_is_told_to() {
-        let pool = Pool::<Plain>::new(16, 64, 1024);
-        drop([pool.take(64), pool.take(16), pool.take(32)]);
-        assert_eq!(pool.free_bytes(), 112);
-        pool.shrink(48);
-        assert_eq!(pool.free_bytes(), 48);
-        pool.shrink(0);
-        assert_eq!(pool.free_bytes(), 0);
     }
 }

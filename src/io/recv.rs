@@ -28,12 +28,12 @@ impl Memory for HeapMemory {
 pub struct RecvPool(Rc<Pool<HeapMemory>>);
 
 impl RecvPool {
-    /// At most `budget_bytes` are kept for reuse.
-    pub fn new(budget_bytes: usize) -> Self {
+    /// At most `free_bytes_max` are kept for reuse.
+    pub fn new(free_bytes_max: usize) -> Self {
         Self(Rc::new(Pool::new(
             RECV_BUF_BYTES_MIN,
             RECV_BUF_BYTES_MAX,
-            budget_bytes,
+            free_bytes_max,
         )))
     }
 
@@ -53,11 +53,6 @@ impl RecvPool {
 
     pub fn free_bytes(&self) -> usize {
         self.0.free_bytes()
-    }
-
-    /// Returns free buffers to the allocator until at most `keep_bytes` are free.
-    pub fn shrink(&self, keep_bytes: usize) {
-        self.0.shrink(keep_bytes);
     }
 }
 

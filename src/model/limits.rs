@@ -45,6 +45,9 @@ pub const RECV_BUF_BYTES_MIN: usize = 64 * 1024;
 /// ... up to this one. A larger request gets a buffer of exactly its size, which is not kept.
 pub const RECV_BUF_BYTES_MAX: usize = 8 * 1024 * 1024;
 
+/// Free chunks that one shard keeps at hand; more goes back to the allocator.
+pub const CHUNK_POOL_FREE_BYTES_MAX: usize = 32 * 1024 * 1024;
+
 /// Buffers of one pool on their way home from other cores. One more is freed instead of kept.
 pub const POOL_RETURNS_MAX: usize = 1024;
 

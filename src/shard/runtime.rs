@@ -15,7 +15,7 @@ use crate::io::executor;
 use crate::metadata::MetadataImage;
 use crate::metrics::{Gauge, ShardMetrics};
 use crate::model::TopicPartition;
-use crate::model::limits::READ_BLOCKS_BYTES_MAX_PER_SHARD;
+use crate::model::limits::{CHUNK_POOL_FREE_BYTES_MAX, READ_BLOCKS_BYTES_MAX_PER_SHARD};
 use crate::shard::cache_budget::{CacheBudget, CacheShare};
 use crate::shard::call::{Call, ReplyTo};
 use crate::shard::command::{Command, Message};
@@ -81,7 +81,7 @@ impl Shard {
             image: RefCell::new(image),
             partitions: RefCell::default(),
             next_log_id: Cell::new(0),
-            pool: ChunkPool::new(parts.cache_budget.total_bytes()),
+            pool: ChunkPool::new(CHUNK_POOL_FREE_BYTES_MAX),
             ahead: ReadAhead::new(
                 READ_BLOCKS_BYTES_MAX_PER_SHARD,
                 files.clone(),

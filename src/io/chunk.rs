@@ -20,7 +20,7 @@ use glommio::allocate_dma_buffer_global;
 use glommio::io::DmaBuffer;
 
 use super::pool::{Lease, Memory, Pool};
-use crate::model::limits::{CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, PAGE_BYTES};
+use crate::model::limits::{CHUNK_BYTES_MAX, PAGE_BYTES};
 
 /// Page-aligned memory from the plain heap.
 struct PageMemory(DmaBuffer);
@@ -51,7 +51,7 @@ impl ChunkPool {
     /// At most `free_bytes_max` are kept for reuse; more goes back to the allocator, where blocks of one size become those of another.
     pub fn new(free_bytes_max: usize) -> Self {
         Self(Rc::new(Pool::new(
-            CHUNK_BYTES_MIN,
+            PAGE_BYTES,
             CHUNK_BYTES_MAX,
             free_bytes_max,
         )))
@@ -303,6 +303,7 @@ impl fmt::Debug for ChunkSlice {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::limits::CHUNK_BYTES_MIN;
 
     #[test]
     fn chunks_may_be_shared_between_cores() {

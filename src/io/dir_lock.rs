@@ -294,7 +294,7 @@ mod tests {
             return;
         };
         let directory = PathBuf::from(directory);
-        block_on(async {
+        block_on(async move {
             let lock = DirLock::acquire(&directory).expect("the lock");
             assert!(DirLock::tie_to_rings(&[lock]).expect("rings") > 0);
             // The lock is dropped by now: what holds the directory are the rings.

@@ -12,7 +12,7 @@
 //! ```text
 //! region, 64 MiB, on a 64 MiB border
 //! | map 16 K | 16 K | 32 K | 64 K | ... | 1 MiB | 2 MiB | 2 MiB | ... not handed out yet |
-//! map: a byte for each 16 KiB of the region; 0, or 1 + the order of the free block that starts there
+//! map: a byte for each 4 KiB of the region; 0, or 1 + the order of the free block that starts there
 //! free block: | next free of its order | the one before | ... |
 //! ```
 
@@ -25,16 +25,15 @@ use crate::model::limits::PAGE_BYTES;
 const REGION_BYTES: usize = 64 << 20;
 
 /// Sizes are powers of two from here up to `BLOCK_BYTES_MAX`, one for each order; others go to the system.
-const BLOCK_BYTES_MIN: usize = 16 << 10;
+const BLOCK_BYTES_MIN: usize = PAGE_BYTES;
 /// The size of a huge page, so that a region's next block is the next huge page.
 const BLOCK_BYTES_MAX: usize = 2 << 20;
 const ORDER_COUNT: usize = (BLOCK_BYTES_MAX / BLOCK_BYTES_MIN).trailing_zeros() as usize + 1;
 const ORDER_MAX: usize = ORDER_COUNT - 1;
 
-const _: () = assert!(
-    REGION_BYTES / BLOCK_BYTES_MIN <= BLOCK_BYTES_MIN,
-    "the map fits its block"
-);
+/// What the map of a region takes: a byte for each of its smallest blocks.
+const MAP_BYTES: usize = REGION_BYTES / BLOCK_BYTES_MIN;
+const MAP_ORDER: usize = (MAP_BYTES / BLOCK_BYTES_MIN).trailing_zeros() as usize;
 
 #[global_allocator]
 static ALLOCATOR: PageAllocator = PageAllocator {
@@ -195,7 +194,7 @@ impl Regions {
             )
         };
         // The map's block stays in use, so its buddies are never joined with it.
-        for order in 0..ORDER_MAX {
+        for order in MAP_ORDER..ORDER_MAX {
             self.link(start + (BLOCK_BYTES_MIN << order), order);
         }
         (self.next, self.end) = (start + BLOCK_BYTES_MAX, end);
@@ -275,7 +274,7 @@ mod tests {
 
     use super::*;
 
-    const BLOCK_512K: usize = 5;
+    const BLOCK_512K: usize = 7;
 
     fn freed(block: *mut u8) -> NonNull<u8> {
         NonNull::new(block).unwrap()
@@ -295,7 +294,7 @@ mod tests {
     fn freed_small_blocks_become_large_ones_again() {
         let mut regions = Regions::EMPTY;
         // More than the first huge page, which the map shares.
-        let small: Vec<_> = (0..1000).map(|_| regions.take(0)).collect();
+        let small: Vec<_> = (0..4000).map(|_| regions.take(0)).collect();
         let end = regions.next;
         small
             .iter()
@@ -334,11 +333,11 @@ mod tests {
     #[test]
     fn only_page_aligned_powers_of_two_are_blocks() {
         let order = |size, align| order_of(&Layout::from_size_align(size, align).unwrap());
-        assert_eq!(order(16 << 10, 4096), Some(0));
+        assert_eq!(order(4 << 10, 4096), Some(0));
         assert_eq!(order(2 << 20, 4096), Some(ORDER_MAX));
         for other in [
             (16 << 10, 8),
-            (8 << 10, 4096),
+            (2 << 10, 4096),
             (24 << 10, 4096),
             (4 << 20, 4096),
         ] {

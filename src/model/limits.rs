@@ -10,7 +10,7 @@ pub const PAGE_BYTES: usize = 4096;
 /// goes on in the next chunk.
 pub const CHUNK_BYTES_MAX: usize = 512 * 1024;
 
-/// The smallest chunk; sizes between are powers of two.
+/// The smallest chunk but for those of one page; sizes between are powers of two.
 pub const CHUNK_BYTES_MIN: usize = 16 * 1024;
 
 /// How many writes one partition has in flight. At the limit the tail keeps filling chunks, and those writes merge.
@@ -60,6 +60,12 @@ pub const PULSE_MS: u64 = 50;
 
 /// The time slice after which a task that asks gives way, and the longest that a busy executor lets completions wait.
 pub const PREEMPT_AFTER_MS: u64 = 1;
+
+/// The first turn of an executor, which puts its guards against sleeping for ever in place, is never preempted within this time.
+pub const START_WITHIN_MS: u64 = 60_000;
+
+/// The time slice of the one task of a tool or test. Its first turn is lost if it does not come within it.
+pub const TOOL_PREEMPT_AFTER_MS: u64 = 50;
 
 /// Entries of each io_uring submission queue. At the limit submissions wait for the next turn.
 pub const RING_DEPTH: usize = 256;

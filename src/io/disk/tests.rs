@@ -273,7 +273,7 @@ fn a_renamed_file_still_knows_its_size() {
 #[test]
 fn a_file_that_is_dropped_is_closed() {
     let directory = test_directory();
-    let path = block_on(async { new_file(&directory).await.path().to_owned() });
+    let path = block_on(async move { new_file(&directory).await.path().to_owned() });
     for descriptor in fs::read_dir("/proc/self/fd").expect("the descriptors of this process") {
         // Other tests close theirs meanwhile.
         let Ok(open) = fs::read_link(descriptor.expect("an entry").path()) else {

@@ -9,12 +9,15 @@ use super::task::Queues;
 use super::thread::{Core, ExecutorError};
 use super::{tick, time};
 use crate::model::limits::{
-    BLOCKING_THREADS_PER_EXECUTOR, PREEMPT_AFTER_MS, READ_MEMORY_BYTES_PER_EXECUTOR, RING_DEPTH,
+    BLOCKING_THREADS_PER_EXECUTOR, READ_MEMORY_BYTES_PER_EXECUTOR, RING_DEPTH, START_WITHIN_MS,
+    TOOL_PREEMPT_AFTER_MS,
 };
 
 /// An executor for the current thread, which is pinned as asked.
 pub(super) fn build(name: &str, core: Core) -> Result<LocalExecutor, ExecutorError> {
-    build_preempted_after(Duration::from_millis(PREEMPT_AFTER_MS), name, core)
+    // The default queue holds nothing but the task that starts the others. Were it preempted before its first turn, the executor would
+    // sleep at once and for ever, since only that turn puts the guards in place. The other queues ask for their own, shorter slice.
+    build_preempted_after(Duration::from_millis(START_WITHIN_MS), name, core)
 }
 
 fn build_preempted_after(
@@ -55,7 +58,7 @@ fn pin_this_thread(core: usize) -> bool {
 pub(super) fn run<T>(executor: &LocalExecutor, name: &str, main: impl Future<Output = T>) -> T {
     executor.run(async {
         let _queues = Queues::install();
-        let _tick = tick::start(name);
+        let _tick = tick::start(name).await;
         let result = main.await;
         // Tasks that were cancelled have yet to be dropped, and files that were dropped have yet to be closed: both
         // happen in the executor's next turns.
@@ -69,7 +72,10 @@ pub(super) fn run<T>(executor: &LocalExecutor, name: &str, main: impl Future<Out
 ///
 /// Panics inside an executor, and where io_uring is not available.
 pub fn block_on<T>(main: impl Future<Output = T>) -> T {
-    let executor = build("block-on", Core::Unpinned).unwrap_or_else(|error| panic!("{error}"));
+    // `main` is in the default queue, so that its panic reaches the caller, and has the slice of that.
+    let time_slice = Duration::from_millis(TOOL_PREEMPT_AFTER_MS);
+    let executor = build_preempted_after(time_slice, "block-on", Core::Unpinned)
+        .unwrap_or_else(|error| panic!("{error}"));
     run(&executor, "block-on", main)
 }
 

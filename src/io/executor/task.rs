@@ -31,11 +31,8 @@ impl Queues {
         let at_once = Latency::Matters(Duration::from_millis(PREEMPT_AFTER_MS));
         let foreground =
             executor.create_task_queue(Shares::Static(FOREGROUND_SHARES), at_once, "foreground");
-        let background = executor.create_task_queue(
-            Shares::Static(BACKGROUND_SHARES),
-            Latency::NotImportant,
-            "background",
-        );
+        let background =
+            executor.create_task_queue(Shares::Static(BACKGROUND_SHARES), at_once, "background");
         QUEUES.set(Some(Self {
             foreground,
             background,

@@ -32,11 +32,13 @@ pub fn next_tick() -> impl Future<Output = ()> {
     TICKS.with_borrow(Event::wait)
 }
 
-/// Starts the tick of this thread's executor; it stops with the guard.
-pub(super) fn start(name: &str) -> TickGuard {
+/// Starts the tick of this thread's executor; it stops with the guard. Does not wait; from its first turn on the task that calls is
+/// woken in the place of the tick's, which has yet to have one.
+pub(super) async fn start(name: &str) -> TickGuard {
     let ticks = Event::new();
     TICKS.set(ticks.clone());
     let heart = pulse::watch(name);
+    take_wakes(&heart).await;
     let task = task::spawn_foreground(beat(ticks, Arc::clone(&heart)));
     TickGuard { heart, _task: task }
 }
@@ -52,12 +54,17 @@ impl Drop for TickGuard {
     }
 }
 
-async fn beat(ticks: Event, heart: Arc<Heart>) {
+/// Has the task that awaits this woken when the tick has stopped. Does not wait.
+async fn take_wakes(heart: &Heart) {
     poll_fn(|cx| {
         heart.start(cx.waker().clone());
         Poll::Ready(())
     })
     .await;
+}
+
+async fn beat(ticks: Event, heart: Arc<Heart>) {
+    take_wakes(&heart).await;
     loop {
         time::sleep(Duration::from_millis(TICK_MS)).await;
         heart.beat();

@@ -9,7 +9,9 @@ use bytes::Bytes;
 use corelog::record::header::RecordBatchHeader;
 
 use crate::broker::{Broker, Refused, corelog, new_directory};
-use crate::produce::{batch_of, create_topic, fetch, list_offset, log_end, now, produce};
+use crate::produce::{
+    batch_of, create_topic, expect_value, fetch, list_offset, log_end, now, produce,
+};
 use crate::wire::Client;
 
 const BATCHES: i64 = 60;
@@ -72,16 +74,7 @@ fn batch_at(records: &Bytes) -> (RecordBatchHeader, &[u8]) {
 }
 
 fn expect_batch(client: &mut Client, number: i64) {
-    let data =
-        fetch(client, "t", number).unwrap_or_else(|code| panic!("offset {number}: error {code}"));
-    let records = data.records.unwrap();
-    let (header, batch) = batch_at(&records);
-    assert_eq!(header.base_offset.0, number);
-    let sent = value(number);
-    assert!(
-        batch.windows(sent.len()).any(|window| window == sent),
-        "offset {number} holds other bytes"
-    );
+    expect_value(client, "t", number, &value(number));
 }
 
 #[test]

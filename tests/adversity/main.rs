@@ -3,6 +3,7 @@
 
 mod bad_batches;
 mod bad_requests;
+mod broken_disk;
 mod broker;
 mod damaged_files;
 mod disk_full;

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use corelog::model::TimestampMs;
 use corelog::record::encode::BatchBuilder;
+use corelog::record::header::RecordBatchHeader;
 use kafka_protocol::messages::create_topics_request::{CreatableTopic, CreatableTopicConfig};
 use kafka_protocol::messages::fetch_request::{FetchPartition, FetchTopic};
 use kafka_protocol::messages::fetch_response::PartitionData;
@@ -166,4 +167,19 @@ pub fn list_offset(client: &mut Client, topic: &str, timestamp: i64) -> i64 {
     let partition = &answer.topics[0].partitions[0];
     assert_eq!(partition.error_code, 0);
     partition.offset
+}
+
+/// Demands that the batch at `offset` holds this value.
+pub fn expect_value(client: &mut Client, topic: &str, offset: i64, value: &[u8]) {
+    let data =
+        fetch(client, topic, offset).unwrap_or_else(|code| panic!("offset {offset}: error {code}"));
+    let records = data.records.unwrap();
+    let header = RecordBatchHeader::parse(&records).unwrap();
+    assert_eq!(header.base_offset.0, offset);
+    assert!(
+        records[..header.size_bytes()]
+            .windows(value.len())
+            .any(|window| window == value),
+        "offset {offset} holds other bytes"
+    );
 }

@@ -1,4 +1,4 @@
-//! A file system of its own for one broker: small enough to fill, and it can be made read-only.
+//! A file system of its own for one broker: small enough to fill, and it can be made read-only or broken.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -10,6 +10,7 @@ use crate::broker::new_directory;
 
 /// An ext4 in a file, mounted over a loop device; unmounted when dropped. Mounting takes root, or a sudo that does not ask.
 pub struct SmallDisk {
+    image: PathBuf,
     mount: PathBuf,
     /// Holds the image and the mount point.
     _parent: TempDir,
@@ -27,6 +28,7 @@ impl SmallDisk {
             .arg(&image));
         run(as_root("mount").args(["-o", "loop"]).args([&image, &mount]));
         let disk = Self {
+            image,
             mount,
             _parent: parent,
         };
@@ -36,6 +38,16 @@ impl SmallDisk {
 
     pub fn path(&self) -> &Path {
         &self.mount
+    }
+
+    /// From now on the device has no blocks behind `sound_bytes`, and every write there fails. What was there is lost.
+    pub fn fail_behind(&self, sound_bytes: u64) {
+        let image = File::options().write(true).open(&self.image).unwrap();
+        image.set_len(sound_bytes).unwrap();
+        let mut find = as_root("losetup");
+        find.args(["--noheadings", "--output", "NAME", "--associated"]);
+        let device = run(find.arg(&self.image));
+        run(as_root("losetup").args(["--set-capacity", device.trim()]));
     }
 
     pub fn make_read_only(&self) {
@@ -59,7 +71,8 @@ fn as_root(program: &str) -> Command {
     command
 }
 
-fn run(command: &mut Command) {
+/// What it printed.
+fn run(command: &mut Command) -> String {
     let output = command
         .stdin(Stdio::null())
         .output()
@@ -69,4 +82,5 @@ fn run(command: &mut Command) {
         "{command:?}: {}",
         String::from_utf8_lossy(&output.stderr)
     );
+    String::from_utf8(output.stdout).unwrap()
 }

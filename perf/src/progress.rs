@@ -12,7 +12,25 @@ pub struct Progress {
     is_terminal: bool,
     bar: ProgressBar,
     name: String,
-    last_plain: Option<Instant>,
+    phase_began: Instant,
+    last_plain: Instant,
+}
+
+/// How long a phase is, and how far it has come: in time, or in a number of things.
+#[derive(Clone, Copy, Debug)]
+pub enum Extent {
+    Time(Duration),
+    Count(u64),
+}
+
+impl Extent {
+    /// As the bar counts it.
+    fn units(self) -> u64 {
+        match self {
+            Self::Time(time) => time.as_millis() as u64,
+            Self::Count(count) => count,
+        }
+    }
 }
 
 impl Progress {
@@ -22,15 +40,17 @@ impl Progress {
             is_terminal: std::io::stderr().is_terminal(),
             bar,
             name: String::new(),
-            last_plain: None,
+            phase_began: Instant::now(),
+            last_plain: Instant::now(),
         }
     }
 
     /// Begins a phase of about `length`; without one it is known only that something goes on.
-    pub fn phase(&mut self, name: &str, length: Option<Duration>) {
+    pub fn phase(&mut self, name: &str, length: Option<Extent>) {
         self.bar.finish_and_clear();
         self.name = name.to_owned();
-        self.last_plain = None;
+        self.phase_began = Instant::now();
+        self.last_plain = self.phase_began;
         if !self.is_terminal {
             eprintln!("{name}");
             return;
@@ -38,7 +58,7 @@ impl Progress {
         let (template, bar) = match length {
             Some(length) => (
                 "{prefix:.bold} {bar:24} {percent:>3}% {wide_msg}",
-                ProgressBar::new(length.as_millis() as u64),
+                ProgressBar::new(length.units()),
             ),
             None => (
                 "{prefix:.bold} {spinner} {wide_msg}",
@@ -51,13 +71,14 @@ impl Progress {
         self.bar = bar;
     }
 
-    pub fn at(&mut self, elapsed: Duration, message: &str) {
+    pub fn at(&mut self, done: Extent, message: &str) {
         if self.is_terminal {
-            self.bar.set_position(elapsed.as_millis() as u64);
+            self.bar.set_position(done.units());
             self.bar.set_message(message.to_owned());
-        } else if self.last_plain.get_or_insert_with(Instant::now).elapsed() >= PLAIN_INTERVAL {
+        } else if self.last_plain.elapsed() >= PLAIN_INTERVAL {
+            let elapsed = self.phase_began.elapsed();
             eprintln!("  {:.0} s: {message}", elapsed.as_secs_f64());
-            self.last_plain = Some(Instant::now());
+            self.last_plain = Instant::now();
         }
     }
 

@@ -11,6 +11,7 @@ use crate::client::error::ClientError;
 use crate::consumer::{plans, verify};
 use crate::live::Live;
 use crate::producer::ledger::Ledger;
+use crate::progress::Extent;
 use crate::report::{AuditOutcome, AuditReport};
 
 const TICK: Duration = Duration::from_millis(50);
@@ -94,7 +95,7 @@ impl Run<'_> {
         let ranges: Vec<_> = starts.iter().copied().zip(ends.iter().copied()).collect();
         // The bar counts records where another phase counts time.
         self.progress
-            .phase("audit", Some(Duration::from_millis(records.max(1) as u64)));
+            .phase("audit", Some(Extent::Count(records.max(1) as u64)));
         let live = Arc::new(Live::default());
         let (id, message_bytes) = (self.id, self.plan.message_bytes as u64);
         let results: Vec<_> = thread::scope(|scope| {
@@ -117,7 +118,7 @@ impl Run<'_> {
                 }
                 let read = live.totals().consumed_records;
                 self.progress.at(
-                    Duration::from_millis(read),
+                    Extent::Count(read),
                     &format!("{read} of {records} records read back"),
                 );
             }

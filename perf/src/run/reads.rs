@@ -9,6 +9,7 @@ use super::meter::Meter;
 use crate::client::error::ClientError;
 use crate::consumer::{ReplayResult, plans, replay};
 use crate::live::Live;
+use crate::progress::Extent;
 use crate::report::{ReadKind, ReadReport};
 
 const TICK: Duration = Duration::from_millis(20);
@@ -41,7 +42,7 @@ impl Run<'_> {
             ReadKind::Backlog => "read from start",
         };
         self.progress
-            .phase(name, Some(self.arguments.read_duration));
+            .phase(name, Some(Extent::Time(self.arguments.read_duration)));
         let live = Arc::new(Live::default());
         let message_bytes = self.plan.message_bytes as u64;
         let (begin, begin_ns) = (Meter::read(self.broker_pid), self.clock.now_ns());
@@ -75,7 +76,8 @@ impl Run<'_> {
                 }
                 let elapsed = Duration::from_nanos(self.clock.now_ns() - begin_ns);
                 let mb_per_s = live.totals().consumed_bytes as f64 / 1e6 / elapsed.as_secs_f64();
-                self.progress.at(elapsed, &format!("{mb_per_s:.0} MB/s"));
+                self.progress
+                    .at(Extent::Time(elapsed), &format!("{mb_per_s:.0} MB/s"));
             }
             readers
                 .into_iter()

@@ -15,6 +15,7 @@ use crate::live::{Live, Totals};
 use crate::producer::batch::ProducerIdentity;
 use crate::producer::ledger::Ledger;
 use crate::producer::{Producer, ProducerPlan, ProducerResult, Window};
+use crate::progress::Extent;
 use crate::quantity::Rate;
 use crate::record::ProducerNumber;
 use crate::report::{GeneratorReport, Loop, RawHistogram, StepReport};
@@ -114,7 +115,9 @@ impl Run<'_> {
 
         self.progress.phase(
             &format!("load {rate}"),
-            Some(self.arguments.warmup + self.arguments.duration),
+            Some(Extent::Time(
+                self.arguments.warmup + self.arguments.duration,
+            )),
         );
         let mut timeline = Timeline::new(start_ns, schedules, self.plan.message_bytes as u64);
         let edges = self.watch(start_ns, window, &live, &mut timeline, &producers);
@@ -269,7 +272,7 @@ impl Run<'_> {
             second.acked_mb_per_s, second.requests_in_flight
         );
         self.progress.at(
-            Duration::from_nanos(now_ns.saturating_sub(start_ns)),
+            Extent::Time(Duration::from_nanos(now_ns.saturating_sub(start_ns))),
             &message,
         );
     }

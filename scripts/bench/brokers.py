@@ -18,6 +18,15 @@ KAFKA_JVM = [
 KAFKA_SETTINGS = ["num.network.threads=3", "num.io.threads=8", "group.initial.rebalance.delay.ms=0"]
 
 
+# Kafka leaves fdatasync to the operator; Corelog's default is one each second, of which the second peer does without.
+CORELOG_SETTINGS = {
+    "corelog": [],
+    "corelog-unflushed": ["log.flush.interval.ms=9223372036854775807"],
+}
+
+NAMES = [*CORELOG_SETTINGS, "kafka"]
+
+
 class BenchKafka(ApacheKafka):
     name = "kafka"
 
@@ -28,9 +37,10 @@ class BenchKafka(ApacheKafka):
 def start(name, folder, corelog_binary, kafka_libs):
     folder = folder / name
     folder.mkdir(parents=True)
-    if name == "corelog":
-        broker = Corelog(str(corelog_binary), folder)
-    else:
+    if name == "kafka":
         broker = BenchKafka(kafka_libs(), folder, KAFKA_SETTINGS)
+    else:
+        broker = Corelog(str(corelog_binary), folder, CORELOG_SETTINGS[name])
+        broker.name = name
     broker.start()
     return broker

@@ -64,7 +64,9 @@ def cpu_model():
 
 
 def write_json(path, content):
-    path.write_text(json.dumps(content, indent=1) + "\n")
+    """Paths in the checkout are given from its root: where it lies says nothing about a result."""
+    text = json.dumps(content, indent=1).replace(f"{CHECKOUT}/", "")
+    path.write_text(text + "\n")
 
 
 def spread(values):

@@ -45,10 +45,15 @@ mod tests {
 
     use rustix::process::{Pid, Signal, kill_process};
 
+    /// Set in the process that the test below starts.
+    const CHILD: &str = "CORELOG_TEST_STOP_HANGS";
+
     /// Not a test of its own: the process that the test below sends signals to. Its stop hangs.
     #[test]
-    #[ignore = "run by another test as a process of its own"]
     fn a_process_whose_stop_hangs() {
+        if std::env::var_os(CHILD).is_none() {
+            return;
+        }
         on_stop_signal(|| {
             println!("\nstopping");
             thread::sleep(Duration::MAX);
@@ -61,7 +66,8 @@ mod tests {
     #[test]
     fn the_first_signal_asks_and_the_second_ends_the_process_whatever_hangs() {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--ignored", "--nocapture", "a_process_whose_stop_hangs"])
+            .args(["--nocapture", "a_process_whose_stop_hangs"])
+            .env(CHILD, "1")
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();

@@ -27,10 +27,6 @@ impl CacheBudget {
         }
     }
 
-    pub fn total_bytes(&self) -> usize {
-        self.total_bytes
-    }
-
     pub fn share(&self) -> CacheShare {
         CacheShare {
             budget: self.clone(),

@@ -36,6 +36,12 @@ impl Shard {
             drop(turn);
             executor::sleep(Duration::from_millis(1)).await;
         };
+        // Of the moment of the snapshot: what is appended while it waits for its fdatasync, it does not cover.
+        let checkpointed = Checkpointed {
+            offset: snapshot.offset(),
+            at: self.clock().monotonic(),
+            size_bytes: partition.leader.borrow().log().size_bytes(),
+        };
         let (wait_ms, poll_ms) = match sync_by {
             SyncBy::Request => (0, 1),
             SyncBy::FlushMs => (CHECKPOINT_AWAITS_FLUSH_MS, HOUSEKEEPING_MS),
@@ -49,12 +55,6 @@ impl Shard {
             executor::sleep(Duration::from_millis(poll_ms)).await;
         }
         self.check_usable(partition)?;
-        let size_bytes = partition.leader.borrow().log().size_bytes();
-        let checkpointed = Checkpointed {
-            offset: snapshot.offset(),
-            at: self.clock().monotonic(),
-            size_bytes,
-        };
         let (segment, saved) = snapshot.saves();
         let directory = partition.directory();
         let written = blocking::run(move || snapshot.write(&directory)).await;

@@ -175,6 +175,9 @@ pub const UNCHECKPOINTED_BYTES_PER_SHARD_MAX: u64 = 2 * 1024 * 1024 * 1024;
 /// How long a checkpoint that nobody waits for leaves the fdatasync to `flush.ms`. After that it asks for one.
 pub const CHECKPOINT_AWAITS_FLUSH_MS: u64 = 30_000;
 
+/// The most bytes that a connection lets arrive before its shard is woken for them.
+pub const WAKE_UP_BYTES_MAX: usize = 256 * 1024;
+
 /// Frames up to this size share a receive buffer, and one read takes as much; a larger frame is read into a buffer of its own.
 pub const SHARED_BUFFER_FRAME_BYTES_MAX: usize = 64 * 1024;
 /// What recovery reads of a segment at a time; also all the memory that a scan takes.

@@ -14,6 +14,7 @@ use crate::metrics::Gauge;
 use crate::protocol::request::{Request, RequestError};
 use crate::server::frame_receiver::{FrameReceiver, ReceiveError, Received};
 use crate::server::in_flight::{ConnectionQuota, Permit};
+use crate::server::pace::Pace;
 use crate::server::response_order::{Completed, Dispatched, ResponseOrder};
 use crate::server::roster::{Entry, Presence};
 
@@ -51,18 +52,30 @@ pub async fn serve(
 ) -> Result<(), ConnectionEnd> {
     context.shard.metrics().raise_gauge(Gauge::Connections, 1);
     let closer = connection.closer();
+    let mark = connection.low_water_mark();
     let (reader, writer) = connection.split();
     let order = ResponseOrder::default();
+    let pace = Rc::new(Pace::new(mark, order.clone()));
     let replies = executor::spawn_local({
         let (order, context, presence) = (order.clone(), context.clone(), entry.presence.clone());
+        let pace = pace.clone();
         async move {
-            let sent = send_replies(writer, order, &context, &presence).await;
+            let sent = send_replies(writer, order, &pace, &context, &presence).await;
             // The receiving task may be waiting for bytes that must no longer be answered.
             closer.close();
             sent
         }
     });
-    let received = receive(reader, &context, pool, quota, &order, &entry.presence).await;
+    let received = receive(
+        reader,
+        &context,
+        pool,
+        quota,
+        &order,
+        &pace,
+        &entry.presence,
+    )
+    .await;
     order.close();
     if let Err(error) = replies.await
         && !error.is_disconnect()
@@ -79,6 +92,7 @@ async fn receive(
     pool: RecvPool,
     quota: ConnectionQuota,
     order: &ResponseOrder,
+    pace: &Pace,
     presence: &Presence,
 ) -> Result<(), ConnectionEnd> {
     let mut receiver = FrameReceiver::new(pool, context.config().request_max_bytes);
@@ -92,6 +106,7 @@ async fn receive(
                     .replace(quota.take_bytes(receiver.held_bytes() + receiver.growth_bytes())),
             );
         }
+        pace.before_receive(receiver.missing_bytes());
         let frames = match receiver.receive(&mut reader).await? {
             Received::Part => {
                 if presence.receiving_since.get().is_none() {
@@ -151,6 +166,7 @@ async fn receive(
 async fn send_replies(
     mut writer: Writer,
     order: ResponseOrder,
+    pace: &Pace,
     context: &ApiContext,
     presence: &Rc<Presence>,
 ) -> Result<(), NetError> {
@@ -178,6 +194,7 @@ async fn send_replies(
             }
         }
         drop(ready);
+        pace.after_replies();
         if order.is_empty() {
             presence.idle_since.set(Some(now));
         }

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use crate::io::net::{NetError, Reader};
 use crate::io::recv::{RecvBuf, RecvPool};
-use crate::model::limits::{RECV_BUF_BYTES_MIN, SHARED_BUFFER_FRAME_BYTES_MAX};
+use crate::model::limits::{RECV_BUF_BYTES_MIN, SHARED_BUFFER_FRAME_BYTES_MAX, WAKE_UP_BYTES_MAX};
 use crate::protocol::frame::{self, FrameError, Next, SIZE_PREFIX_BYTES};
 
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +30,8 @@ pub struct FrameReceiver {
     frame_bytes_max: usize,
     /// The largest frame that was received whole.
     proven_bytes: usize,
+    /// The room for frames that share a buffer: more where reads fill it, less where they do not.
+    shared_bytes: usize,
 }
 
 /// What one step of receiving led to.
@@ -50,12 +52,21 @@ impl FrameReceiver {
             buffer,
             frame_bytes_max,
             proven_bytes: 0,
+            shared_bytes: RECV_BUF_BYTES_MIN,
         }
     }
 
     /// Whether part of a frame has arrived.
     pub fn is_inside_frame(&self) -> bool {
         !self.buffer.is_empty()
+    }
+
+    /// How much the frame under way lacks, as far as its length is known.
+    pub fn missing_bytes(&self) -> usize {
+        match frame::next(self.buffer.bytes(), self.frame_bytes_max) {
+            Ok(Next::Partial { size_bytes }) => size_bytes - self.buffer.len(),
+            _ => 0,
+        }
     }
 
     /// How large the buffer must be for the next step, if it must grow; the caller asks its quota first.
@@ -78,15 +89,26 @@ impl FrameReceiver {
             larger.append(self.buffer.bytes());
             self.buffer = larger;
         }
-        let room = match frame::next(self.buffer.bytes(), self.frame_bytes_max)? {
+        let own_bytes = match frame::next(self.buffer.bytes(), self.frame_bytes_max)? {
             Next::Partial { size_bytes } if size_bytes > SHARED_BUFFER_FRAME_BYTES_MAX => {
-                size_bytes - self.buffer.len()
+                Some(size_bytes - self.buffer.len())
             }
-            _ => SHARED_BUFFER_FRAME_BYTES_MAX,
+            _ => None,
         };
         let unfilled = self.buffer.unfilled();
-        let room = room.min(unfilled.len());
+        let room = unfilled.len().min(own_bytes.unwrap_or(self.shared_bytes));
         let received_bytes = reader.read(&mut unfilled[..room]).await?;
+        if own_bytes.is_none() {
+            self.shared_bytes = match received_bytes {
+                all if all == room && self.takes_small_frames() => {
+                    (self.shared_bytes * 2).min(WAKE_UP_BYTES_MAX)
+                }
+                few if few < self.shared_bytes / 4 => {
+                    (self.shared_bytes / 2).max(RECV_BUF_BYTES_MIN)
+                }
+                _ => self.shared_bytes,
+            };
+        }
         if received_bytes == 0 {
             return if self.buffer.is_empty() {
                 Ok(Received::End)
@@ -99,6 +121,11 @@ impl FrameReceiver {
             Next::NoLength | Next::Partial { .. } => Ok(Received::Part),
             Next::Whole { .. } => Ok(Received::Frames(self.take_frames()?)),
         }
+    }
+
+    /// A large frame is read up to its end: to take more before its length is known would be a copy later.
+    fn takes_small_frames(&self) -> bool {
+        self.proven_bytes <= SHARED_BUFFER_FRAME_BYTES_MAX
     }
 
     /// The capacity that the buffer must be exchanged for, if it must.
@@ -119,10 +146,7 @@ impl FrameReceiver {
     }
 
     fn take_frames(&mut self) -> Result<Frames, ReceiveError> {
-        let next_capacity = RECV_BUF_BYTES_MIN.max(match self.proven_bytes {
-            proven if proven > SHARED_BUFFER_FRAME_BYTES_MAX => proven,
-            _ => 0,
-        });
+        let next_capacity = self.proven_bytes.max(self.shared_bytes);
         let full = std::mem::replace(&mut self.buffer, self.pool.take(next_capacity)).freeze();
         let mut frames = Frames::new();
         let mut rest = full;

@@ -7,5 +7,6 @@ pub mod accept;
 pub mod connection;
 pub mod frame_receiver;
 pub mod in_flight;
+pub mod pace;
 pub mod response_order;
 pub mod roster;

@@ -43,10 +43,14 @@ struct Inner {
     is_closed: Cell<bool>,
     /// Requests that are dispatched and not yet handed out.
     open_count: Cell<usize>,
+    /// Their bytes.
+    open_bytes: Cell<usize>,
 }
 
 impl ResponseOrder {
     pub fn push(&self, request: Dispatched) {
+        let open_bytes = self.inner.open_bytes.get();
+        self.inner.open_bytes.set(open_bytes + request.frame_bytes);
         self.inner.queue.borrow_mut().push_back(request);
         self.inner.open_count.set(self.inner.open_count.get() + 1);
         self.inner.changed.notify();
@@ -60,6 +64,11 @@ impl ResponseOrder {
 
     pub fn is_empty(&self) -> bool {
         self.inner.open_count.get() == 0
+    }
+
+    /// Bytes of the requests that are dispatched and not yet handed out.
+    pub fn open_bytes(&self) -> usize {
+        self.inner.open_bytes.get()
     }
 
     /// Completes when every request dispatched so far is completed.
@@ -108,6 +117,8 @@ impl ResponseOrder {
 
     fn completed(&self, request: Dispatched, reply: Result<Reply, ResponseError>) -> Completed {
         self.inner.open_count.set(self.inner.open_count.get() - 1);
+        let open_bytes = self.inner.open_bytes.get();
+        self.inner.open_bytes.set(open_bytes - request.frame_bytes);
         self.inner.changed.notify();
         let Dispatched {
             id,

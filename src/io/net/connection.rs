@@ -1,6 +1,6 @@
 //! A connection as two halves for two tasks of one executor.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::net::{Shutdown, SocketAddr};
@@ -104,6 +104,14 @@ impl Connection {
                 stream: self.stream,
             },
         )
+    }
+
+    /// What decides how much must arrive before the reading half is woken.
+    pub fn low_water_mark(&self) -> LowWaterMark {
+        LowWaterMark {
+            stream: Rc::downgrade(&self.stream),
+            mark_bytes: Cell::new(1),
+        }
     }
 
     /// A handle that can end the connection from a third task.
@@ -210,6 +218,45 @@ fn send_now(descriptor: RawFd, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         )
     };
     usize::try_from(sent).map_err(|_negative| io::Error::last_os_error())
+}
+
+/// How many bytes must have arrived before a wait for more of them ends (SO_RCVLOWAT of socket(7)). The end of the stream
+/// and an error always end it. Does not keep the connection open.
+pub struct LowWaterMark {
+    stream: Weak<Stream>,
+    mark_bytes: Cell<usize>,
+}
+
+impl LowWaterMark {
+    pub fn bytes(&self) -> usize {
+        self.mark_bytes.get()
+    }
+
+    /// Lowering it below what has arrived ends a wait that is under way. The kernel makes room for twice as much, and takes
+    /// less where `net.ipv4.tcp_rmem` sets a limit; where it refuses, waits end as early as before.
+    pub fn set(&self, bytes: usize) {
+        let bytes = bytes.max(1);
+        if bytes == self.mark_bytes.get() {
+            return;
+        }
+        let (Some(stream), Ok(value)) = (self.stream.upgrade(), libc::c_int::try_from(bytes))
+        else {
+            return;
+        };
+        // SAFETY: the descriptor is open as long as the stream, and the value is borrowed for the length of the call.
+        let result = unsafe {
+            libc::setsockopt(
+                stream.descriptor,
+                libc::SOL_SOCKET,
+                libc::SO_RCVLOWAT,
+                (&raw const value).cast(),
+                size_of::<libc::c_int>() as libc::socklen_t,
+            )
+        };
+        if result == 0 {
+            self.mark_bytes.set(bytes);
+        }
+    }
 }
 
 /// Ends a connection from outside its two tasks: both halves then see its end. Does not keep it open.

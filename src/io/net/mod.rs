@@ -10,6 +10,6 @@ mod listener;
 #[cfg(test)]
 mod tests;
 
-pub use connection::{Closer, Connection, Reader, Writer};
+pub use connection::{Closer, Connection, LowWaterMark, Reader, Writer};
 pub use error::{ConnectionOperation, NetError};
 pub use listener::{Accepted, BoundListener, Listener, bind};

@@ -5,6 +5,11 @@ pub fn crc32c(bytes: &[u8]) -> u32 {
     ::crc32c::crc32c(bytes)
 }
 
+/// The checksum of bytes of which those before `bytes` have the checksum `crc`.
+pub fn crc32c_append(crc: u32, bytes: &[u8]) -> u32 {
+    ::crc32c::crc32c_append(crc, bytes)
+}
+
 /// The checksum of a message whose head changed in place, computed without reading the `rest_bytes` behind the head.
 ///
 /// A CRC is linear: the difference of the heads' checksums, moved past the rest, is the difference of the messages' checksums. So

@@ -2,7 +2,7 @@ use crate::model::limits::RECORD_BATCH_HEADER_BYTES;
 use crate::model::{LeaderEpoch, Offset, ProducerEpoch, ProducerId, Sequence, TimestampMs};
 
 use super::compression::{Codec, UnknownCodec};
-use super::crc::{crc32c, crc32c_with_new_head};
+use super::crc::{crc32c_append, crc32c_with_new_head};
 
 /// The only version of the record format that is stored (`magic`).
 pub const MAGIC: i8 = 2;
@@ -215,7 +215,21 @@ impl RecordBatchHeader {
 
     /// Whether the checksum fits; `batch` is the whole batch from its header on, no more and no less.
     pub fn crc_fits(&self, batch: &[u8]) -> bool {
-        batch.len() == self.size_bytes() && crc32c(&batch[CRC_COVERS_FROM..]) == self.crc
+        self.crc_fits_pieces([batch])
+    }
+
+    /// The same for a batch that lies in several pieces.
+    pub fn crc_fits_pieces<'a>(&self, batch: impl IntoIterator<Item = &'a [u8]>) -> bool {
+        let mut not_covered = CRC_COVERS_FROM;
+        let mut size_bytes = 0;
+        let mut crc = 0;
+        for piece in batch {
+            size_bytes += piece.len();
+            let skipped = not_covered.min(piece.len());
+            not_covered -= skipped;
+            crc = crc32c_append(crc, &piece[skipped..]);
+        }
+        size_bytes == self.size_bytes() && crc == self.crc
     }
 }
 

@@ -89,12 +89,9 @@ pub fn select(
             };
             break;
         }
-        if check_crc {
-            let batch = run.clone().cut(position, end).to_contiguous();
-            if !header.crc_fits(&batch) {
-                stop = Selection::Corrupt { position };
-                break;
-            }
+        if check_crc && !header.crc_fits_pieces(run.pieces(position, end)) {
+            stop = Selection::Corrupt { position };
+            break;
         }
         selected = Some((start, end));
         position = end;

@@ -68,6 +68,23 @@ impl ByteRun {
         true
     }
 
+    /// The bytes from `start` to `end`, piece by piece; both must lie in the run.
+    pub fn pieces(&self, start: FilePosition, end: FilePosition) -> impl Iterator<Item = &[u8]> {
+        assert!(
+            self.start <= start && start <= end && end <= self.end,
+            "{start}..{end} is not in the run"
+        );
+        let mut skip = (start.0 - self.start.0) as usize;
+        let mut left = (end.0 - start.0) as usize;
+        self.pieces.iter().filter_map(move |piece| {
+            let from = skip.min(piece.len());
+            skip -= from;
+            let part = &piece[from..][..left.min(piece.len() - from)];
+            left -= part.len();
+            (!part.is_empty()).then_some(part)
+        })
+    }
+
     /// The part from `start` to `end`; both must lie in the run.
     pub fn cut(mut self, start: FilePosition, end: FilePosition) -> Self {
         assert!(
@@ -124,6 +141,8 @@ mod tests {
         assert_eq!(&out, b"cdef");
         assert!(!run.copy_at(FilePosition(105), &mut out));
         assert!(!run.copy_at(FilePosition(99), &mut out));
+        let pieces: Vec<_> = run.pieces(FilePosition(102), FilePosition(105)).collect();
+        assert_eq!(pieces, [&b"c"[..], b"de"]);
         let cut = run.cut(FilePosition(101), FilePosition(107));
         assert_eq!(
             (cut.start(), cut.end()),

@@ -3,17 +3,19 @@
 use std::any::Any;
 use std::panic::{self, AssertUnwindSafe};
 
+use super::executor;
+
 /// Runs `work` on one of the executor's few blocking threads (`BLOCKING_THREADS_PER_EXECUTOR`); calls beyond that
-/// queue. A panic in it is a panic of the caller. Dropping the future does not stop the work.
+/// queue. A panic in it is a panic of the caller. Dropping the future does not stop the work, and the executor ends after it.
 pub async fn run<T, F>(work: F) -> T
 where
     T: Send + 'static,
     F: FnOnce() -> T + Send + 'static,
 {
     // Caught, because a panic would otherwise end the blocking thread and leave the caller waiting for ever.
-    let outcome = glommio::executor()
-        .spawn_blocking(move || panic::catch_unwind(AssertUnwindSafe(work)))
-        .await;
+    let call =
+        glommio::executor().spawn_blocking(move || panic::catch_unwind(AssertUnwindSafe(work)));
+    let outcome = executor::on_blocking_thread(call).await;
     match outcome {
         Ok(result) => result,
         // A new panic and not the old one resumed, which no hook would see: a shard ends the process here.

@@ -13,6 +13,7 @@ use super::error::Cause;
 use super::polled_io;
 use super::{DiskError, DiskOperation, ReadBytes};
 use crate::io::chunk::Chunk;
+use crate::io::executor;
 use crate::model::FilePosition;
 use crate::model::limits::PAGE_BYTES;
 
@@ -157,7 +158,10 @@ impl LogFile {
 
     /// Cuts the file to `size_bytes`, or extends it with a hole.
     pub async fn truncate(&self, size_bytes: u64) -> Result<(), DiskError> {
-        let truncated = self.0.file.truncate(size_bytes).await;
+        // glommio has a blocking thread do it.
+        let open = Rc::clone(&self.0);
+        let call = async move { open.file.truncate(size_bytes).await };
+        let truncated = executor::on_blocking_thread(call).await;
         truncated.map_err(|error| DiskError::file(DiskOperation::Truncate, &self.0.path, error))
     }
 

@@ -5,6 +5,7 @@
 //! which glommio 0.9 can sleep for ever on runnable tasks (see `tick`).
 
 mod abort;
+mod outside_work;
 mod pulse;
 mod runtime;
 mod task;
@@ -12,6 +13,7 @@ mod thread;
 mod tick;
 mod time;
 
+pub(in crate::io) use outside_work::on_blocking_thread;
 pub use runtime::block_on;
 pub use task::{Task, spawn_background, spawn_local, yield_if_needed, yield_now};
 pub use thread::{Core, ExecutorError, ExecutorThread, available_cores, spawn};

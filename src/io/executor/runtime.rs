@@ -7,7 +7,7 @@ use glommio::{LocalExecutor, LocalExecutorBuilder, Placement, PoolPlacement};
 
 use super::task::Queues;
 use super::thread::{Core, ExecutorError};
-use super::{tick, time};
+use super::{outside_work, tick, time};
 use crate::model::limits::{
     BLOCKING_THREADS_PER_EXECUTOR, READ_MEMORY_BYTES_PER_EXECUTOR, RING_DEPTH, START_WITHIN_MS,
     TOOL_PREEMPT_AFTER_MS,
@@ -60,6 +60,7 @@ pub(super) fn run<T>(executor: &LocalExecutor, name: &str, main: impl Future<Out
         let _queues = Queues::install();
         let _tick = tick::start(name).await;
         let result = main.await;
+        outside_work::ended().await;
         // Tasks that were cancelled have yet to be dropped, and files that were dropped have yet to be closed: both
         // happen in the executor's next turns.
         time::sleep(Duration::from_millis(1)).await;

@@ -29,6 +29,18 @@ pub enum Command {
     Baseline(BaselineArgs),
     /// List the built-in workloads
     Workloads,
+    /// Be a broker that keeps nothing and answers at once: what a client costs against it is not the broker's cost
+    NullBroker(NullBrokerArgs),
+}
+
+#[derive(Args)]
+pub struct NullBrokerArgs {
+    /// Address to listen on; port 0 takes any that is free
+    #[arg(long, default_value = "127.0.0.1:9095")]
+    pub listen: SocketAddr,
+    /// Partitions of a topic that nobody created
+    #[arg(long, default_value_t = 16)]
+    pub partitions: u32,
 }
 
 #[derive(Args)]

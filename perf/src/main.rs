@@ -13,6 +13,7 @@ mod cpu; // /proc: who used how much
 mod histogram; // latencies
 mod interrupt; // Ctrl-C
 mod live; // counters while it runs
+mod null_broker; // a broker that keeps nothing
 mod producer; // paced sending
 mod progress; // what the terminal shows
 mod provenance; // where a report comes from
@@ -29,8 +30,9 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::baseline::BaselinePlan;
-use crate::cli::{BaselineArgs, Cli, Command, RunArgs};
+use crate::cli::{BaselineArgs, Cli, Command, NullBrokerArgs, RunArgs};
 use crate::interrupt::Interrupt;
+use crate::null_broker::NullBroker;
 use crate::progress::Progress;
 use crate::report::AuditOutcome;
 
@@ -46,6 +48,7 @@ fn main() -> ExitCode {
         Command::Run(arguments) => run(&arguments),
         Command::Baseline(arguments) => baseline(&arguments),
         Command::Workloads => workloads(),
+        Command::NullBroker(arguments) => null_broker(&arguments),
     }
 }
 
@@ -118,6 +121,24 @@ fn workloads() -> ExitCode {
             workload.batch_bytes
         );
     }
+    ExitCode::SUCCESS
+}
+
+fn null_broker(arguments: &NullBrokerArgs) -> ExitCode {
+    let interrupt = match Interrupt::install() {
+        Ok(interrupt) => interrupt,
+        Err(error) => return fail(EXIT_FAILED, &error),
+    };
+    let broker = match NullBroker::start(arguments.listen, arguments.partitions) {
+        Ok(broker) => broker,
+        Err(error) => return fail(EXIT_FAILED, &error),
+    };
+    println!(
+        "null broker on {}: keeps nothing, answers at once; Ctrl-C ends it",
+        broker.address()
+    );
+    broker.run(&interrupt);
+    println!("{}", broker.totals());
     ExitCode::SUCCESS
 }
 

@@ -164,7 +164,7 @@ pub struct RunArgs {
     /// Write the report to this file
     #[arg(long)]
     pub json: Option<PathBuf>,
-    /// Write report.json, report.txt and the raw histograms into this directory
+    /// Write report.html, report.json, report.txt and the raw histograms into this directory
     #[arg(long)]
     pub out: Option<PathBuf>,
 }

@@ -77,7 +77,7 @@ fn run(arguments: &RunArgs) -> ExitCode {
         {
             return fail(EXIT_FAILED, &error);
         }
-        println!("Report: {}", directory.join("report.json").display());
+        println!("Report: {}", directory.join("report.html").display());
     }
     match finished.report.audit.outcome {
         AuditOutcome::Failed => ExitCode::from(EXIT_AUDIT_FAILED),

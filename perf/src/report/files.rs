@@ -8,7 +8,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use hdrhistogram::serialization::V2Serializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
 
-use super::{Report, text};
+use super::{Report, page, text};
 use crate::histogram::LatencyHistogram;
 
 /// HdrHistogram's log shows maxima in this unit: milliseconds.
@@ -28,6 +28,13 @@ pub struct RawHistogram {
     pub histogram: LatencyHistogram,
 }
 
+impl RawHistogram {
+    /// The tag of what step `step` measured under `name`; steps count from 0.
+    pub fn tag_of(step: usize, name: &str) -> String {
+        format!("step{step}-{name}")
+    }
+}
+
 pub fn write_json(report: &impl serde::Serialize, path: &Path) -> Result<(), WriteError> {
     let write = || -> io::Result<()> {
         let mut file = BufWriter::new(File::create(path)?);
@@ -41,7 +48,7 @@ pub fn write_json(report: &impl serde::Serialize, path: &Path) -> Result<(), Wri
     })
 }
 
-/// Writes `report.json`, `report.txt` and `latency.hlog`.
+/// Writes `report.json`, `report.txt`, `report.html` and `latency.hlog`.
 pub fn write_directory(
     report: &Report,
     histograms: &[RawHistogram],
@@ -52,6 +59,8 @@ pub fn write_directory(
     write_json(report, &directory.join("report.json"))?;
     let path = directory.join("report.txt");
     fs::write(&path, text(report)).map_err(failed(path))?;
+    let path = directory.join("report.html");
+    fs::write(&path, page::html(report, histograms)).map_err(failed(path))?;
     let path = directory.join("latency.hlog");
     write_histograms(report, histograms, &path).map_err(failed(path))
 }

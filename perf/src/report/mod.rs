@@ -3,6 +3,10 @@
 
 mod files;
 mod headline;
+mod limit;
+mod page;
+#[cfg(test)]
+mod sample;
 mod summary;
 
 pub use files::{RawHistogram, write_directory, write_json};

@@ -331,7 +331,7 @@ impl Run<'_> {
             timeline: timeline.seconds,
         };
         let raw = |name: &str, histogram| RawHistogram {
-            tag: format!("step{number}-{name}"),
+            tag: RawHistogram::tag_of(number, name),
             seconds: edges.window_s,
             histogram,
         };

@@ -1,0 +1,76 @@
+//! The report as one HTML file that needs nothing else: no script, no network, charts as SVG inside.
+//!
+//! Owns: what is shown in which order, and how. Must never know: how anything was measured. Everything on the page is in
+//! `report.json` or in the raw histograms.
+
+mod charts;
+mod sections;
+
+use maud::{DOCTYPE, PreEscaped, html};
+
+use super::{RawHistogram, Report};
+
+const STYLE: &str = include_str!("page.css");
+
+pub fn html(report: &Report, histograms: &[RawHistogram]) -> String {
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { "corelog-perf: " (report.workload.name) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                h1 { (report.workload.name) }
+                (sections::summary(report))
+                (sections::figures(report))
+                (sections::throughput(report))
+                (sections::latency(report, histograms))
+                (sections::cpu(report))
+                (sections::baselines(report))
+                (sections::settings(report))
+            }
+        }
+    };
+    page.into_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::sample;
+
+    #[test]
+    fn a_page_is_whole_and_asks_the_network_for_nothing() {
+        let (report, histograms) = sample::report();
+        let page = html(&report, &histograms);
+        assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>"));
+        for loads in ["<script", "<link", "src=", "url(", "@import", "href=\"http"] {
+            assert!(!page.contains(loads), "the page has {loads}");
+        }
+        assert_eq!(page.matches("<svg").count(), page.matches("</svg>").count());
+    }
+
+    #[test]
+    fn a_run_that_is_not_valid_says_so_before_any_figure() {
+        let (mut report, histograms) = sample::report();
+        assert!(!html(&report, &histograms).contains("class=\"bad\""));
+        report.steps[0].generator.valid = false;
+        report.steps[0].generator.reason = Some("its lag <b> distorts".to_owned());
+        let page = html(&report, &histograms);
+        let warning = page.find("class=\"bad\"").expect("a warning");
+        assert!(warning < page.find("<table").expect("a table"));
+        assert!(page.contains("its lag &lt;b&gt; distorts"));
+    }
+
+    #[test]
+    fn every_open_rate_has_its_curve_and_a_closed_one_none() {
+        let (report, histograms) = sample::report();
+        let page = html(&report, &histograms);
+        let percentiles = page.find("Latency by percentile").expect("the chart");
+        assert!(page[percentiles..].contains("10.0 MB/s"));
+        assert!(page.contains("Latency against load"));
+    }
+}

@@ -1,0 +1,306 @@
+//! The parts of the page, from what everybody wants to know to what is needed to repeat the run.
+
+use maud::{Markup, html};
+
+use super::charts::{self, Axes, Line};
+use crate::client::cluster::Settings;
+use crate::report::limit::Limit;
+use crate::report::summary::number;
+use crate::report::{
+    AuditOutcome, CpuReport, Loop, RawHistogram, Report, StepReport, baseline_text, text,
+};
+
+/// The quantiles of the latency curve: as fine as the nines need, up to one in a million.
+const CURVE_POINTS: u32 = 60;
+const CURVE_NINES_MAX: f64 = 6.0;
+
+/// In plain words: may this run be believed, what was reached, what held it back.
+pub fn summary(report: &Report) -> Markup {
+    let baselines: Vec<_> = [&report.baseline_before, &report.baseline_after]
+        .into_iter()
+        .flatten()
+        .collect();
+    let audit = &report.audit;
+    html! {
+        @if !report.complete {
+            p class="bad" {
+                "Partial: " (report.failure.as_deref().unwrap_or("the run was ended early")) "."
+            }
+        }
+        @for step in report.steps.iter().filter(|step| !step.generator.valid) {
+            p class="bad" {
+                "Not valid at " (step.rate) ": "
+                (step.generator.reason.as_deref().unwrap_or("the generator's own lag distorts the result"))
+            }
+        }
+        @match audit.outcome {
+            AuditOutcome::Passed => p {
+                "Audit passed: none of " (audit.records_acked) " confirmed records is lost, doubled, reordered or changed."
+            },
+            AuditOutcome::NotRun => p class="soft" { "No audit: nothing is proven about loss." },
+            AuditOutcome::Incomplete => p class="bad" { "The audit did not end: nothing is proven about loss." },
+            AuditOutcome::Failed => p class="bad" { "The audit failed: see the text of the report below." },
+        }
+        @for step in &report.steps {
+            p {
+                b { (step.rate) ": " (number(step.acked_mb_per_s)) " MB/s confirmed" }
+                @if let (Loop::Open, Some(latency)) = (step.load, &step.publish_latency) {
+                    ", p50 " (number(latency.p50_ms)) " ms, p99 " (number(latency.p99_ms)) " ms, p99.9 "
+                    (number(latency.p999_ms)) " ms"
+                }
+                "; " (Limit::of(step, &baselines)) "."
+            }
+        }
+        p class="soft" {
+            "Broker " (report.provenance.broker.bootstrap) ", "
+            (report.workload.partitions_per_topic) " partitions, " (report.workload.message_size) "-byte records, acks="
+            (report.workload.durability.acks) ", "
+            @match report.workload.durability.synced_before_ack {
+                Some(true) => "synced (fdatasync) before the ack",
+                Some(false) => "not synced before the ack",
+                None => "unknown whether synced before the ack",
+            }
+            "; " (report.provenance.machine.cores) " cores, kernel " (report.provenance.machine.kernel) "."
+        }
+    }
+}
+
+/// The figures to quote, each beside its baseline.
+pub fn figures(report: &Report) -> Markup {
+    html! {
+        h2 { "Figures" }
+        div class="wide" { table {
+            tr { th { "what" } th class="number" { "value" } th class="number" { "ratio" } th { "against" } }
+            @for figure in &report.headline.figures {
+                tr {
+                    td { (figure.what) }
+                    td class="number" { (number(figure.value)) " " (figure.unit) }
+                    td class="number" { @if let Some(ratio) = figure.ratio { (number(ratio)) } }
+                    td class="soft" {
+                        @if let Some(baseline) = figure.baseline {
+                            (figure.baseline_name) " (" (number(baseline)) " " (figure.unit) ")"
+                        }
+                    }
+                }
+            }
+        } }
+        @for (name, drift) in [("disk", report.headline.disk_drift), ("loopback", report.headline.network_drift)] {
+            @if let Some(drift) = drift {
+                p class="soft" { "The " (name) " baseline moved by " (format!("{:+.0}", drift * 100.0)) " % over the run." }
+            }
+        }
+    }
+}
+
+pub fn throughput(report: &Report) -> Markup {
+    let charts = report.steps.iter().map(|step| {
+        let line = |name: &str, of: fn(&crate::timeline::Second) -> Option<f64>| Line {
+            name: name.to_owned(),
+            points: step
+                .timeline
+                .iter()
+                .filter_map(|second| Some((second.at_s, of(second)?)))
+                .collect(),
+        };
+        let lines: Vec<Line> = [
+            line("offered", |second| second.offered_mb_per_s),
+            line("confirmed", |second| Some(second.acked_mb_per_s)),
+            line("consumed", |second| {
+                (second.consumed_mb_per_s > 0.0).then_some(second.consumed_mb_per_s)
+            }),
+        ]
+        .into_iter()
+        .filter(|line| !line.points.is_empty())
+        .collect();
+        let axes = Axes {
+            x: "s since the start, warm-up included",
+            y: "MB/s",
+        };
+        charts::lines(&format!("Throughput at {}", step.rate), axes, &lines)
+    });
+    html! {
+        h2 { "Throughput over time" }
+        div class="charts" { @for chart in charts { (chart) } }
+        @if !report.reads.is_empty() {
+            div class="wide" { table {
+                tr { th { "read" } th class="number" { "MB/s" } th class="number" { "records" } th class="number" { "broker CPU-s/GB" } }
+                @for read in &report.reads {
+                    tr {
+                        td { (format!("{:?}", read.kind).to_lowercase()) @if !read.reached_end { " (not to the end)" } }
+                        td class="number" { (number(read.mb_per_s)) }
+                        td class="number" { (read.records) }
+                        td class="number" { @if let Some(cost) = read.cpu.broker_cpu_s_per_gb { (number(cost)) } }
+                    }
+                }
+            } }
+        }
+    }
+}
+
+/// Percentiles of the open steps, and how they grow with the load. A closed loop hides the waiting, so it has no place here.
+pub fn latency(report: &Report, histograms: &[RawHistogram]) -> Markup {
+    let open: Vec<(usize, &StepReport)> = report
+        .steps
+        .iter()
+        .enumerate()
+        .filter(|(_, step)| step.load == Loop::Open)
+        .collect();
+    if open.is_empty() {
+        return html! {
+            h2 { "Latency" }
+            p class="soft" { "No rate was fixed: a closed loop hides the waiting, and its latency is not shown." }
+        };
+    }
+    let curves: Vec<Line> = open
+        .iter()
+        .filter_map(|(index, step)| {
+            let tag = RawHistogram::tag_of(*index, "publish");
+            let raw = histograms.iter().find(|raw| raw.tag == tag)?;
+            Some(Line {
+                name: step.rate.to_string(),
+                points: curve(raw),
+            })
+        })
+        .collect();
+    let against_load = |name: &str, of: fn(&crate::histogram::LatencySummary) -> f64| {
+        let mut points: Vec<(f64, f64)> = open
+            .iter()
+            .filter_map(|(_, step)| Some((step.acked_mb_per_s, of(step.publish_latency.as_ref()?))))
+            .collect();
+        points.sort_by(|one, other| one.0.total_cmp(&other.0));
+        Line {
+            name: name.to_owned(),
+            points,
+        }
+    };
+    let axes = Axes {
+        x: "MB/s confirmed",
+        y: "ms",
+    };
+    let over_load = [
+        against_load("p50", |latency| latency.p50_ms),
+        against_load("p99", |latency| latency.p99_ms),
+        against_load("p99.9", |latency| latency.p999_ms),
+    ];
+    html! {
+        h2 { "Latency" }
+        p class="soft" { "From the moment a record was meant to be sent to its confirmation; waiting in the generator counts." }
+        div class="charts" {
+            (charts::percentiles("Latency by percentile", &curves))
+            (charts::lines("Latency against load", axes, &over_load))
+        }
+    }
+}
+
+fn curve(raw: &RawHistogram) -> Vec<(f64, f64)> {
+    // One more nine than the count can fill would repeat the maximum.
+    let nines_max = (raw.histogram.inner().len().max(1) as f64)
+        .log10()
+        .min(CURVE_NINES_MAX);
+    (0..=CURVE_POINTS)
+        .map(|point| {
+            let nines = nines_max * f64::from(point) / f64::from(CURVE_POINTS);
+            let quantile = 1.0 - 10f64.powf(-nines);
+            (quantile, raw.histogram.quantile_ms(quantile))
+        })
+        .collect()
+}
+
+pub fn cpu(report: &Report) -> Markup {
+    let stretches: Vec<(String, &CpuReport, f64)> = report
+        .steps
+        .iter()
+        .map(|step| (format!("produce, {}", step.rate), &step.cpu, step.seconds))
+        .chain(report.reads.iter().map(|read| {
+            let name = format!("fetch, {:?}", read.kind).to_lowercase();
+            (name, &read.cpu, read.seconds)
+        }))
+        .collect();
+    html! {
+        h2 { "CPU" }
+        div class="wide" { table {
+            tr {
+                th { "stretch" } th { "who" } th class="number" { "CPU-s/GB" } th class="number" { "user s" }
+                th class="number" { "system s" } th class="number" { "RSS MB" } th class="number" { "disk written MB" }
+                th { "busiest threads (share of a core)" }
+            }
+            @for (name, cpu, seconds) in &stretches {
+                @for (who, cost, used) in [
+                    ("broker", cpu.broker_cpu_s_per_gb, &cpu.broker),
+                    ("client", cpu.client_cpu_s_per_gb, &cpu.client),
+                ] {
+                    @if let Some(used) = used {
+                        tr {
+                            td { (name) } td { (who) }
+                            td class="number" { @if let Some(cost) = cost { (number(cost)) } }
+                            td class="number" { (number(used.user_s)) }
+                            td class="number" { (number(used.system_s)) }
+                            td class="number" { (number(used.rss_bytes as f64 / 1e6)) }
+                            td class="number" { (number(used.disk_written_bytes as f64 / 1e6)) }
+                            td {
+                                @for thread in used.threads.iter().take(4) {
+                                    (thread.name) " " (format!("{:.0} %  ", (thread.user_s + thread.system_s) / seconds * 100.0))
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        } }
+    }
+}
+
+pub fn baselines(report: &Report) -> Markup {
+    html! {
+        h2 { "Baselines of this machine" }
+        @for (when, baseline) in [("before", &report.baseline_before), ("after", &report.baseline_after)] {
+            @if let Some(baseline) = baseline {
+                h3 { (when) " the load" }
+                pre { (baseline_text(baseline)) }
+            }
+        }
+    }
+}
+
+/// All that is needed to run it again, and the text that the terminal showed.
+pub fn settings(report: &Report) -> Markup {
+    let provenance = &report.provenance;
+    let machine = &provenance.machine;
+    let tool = &provenance.tool;
+    let load = &report.workload;
+    html! {
+        h2 { "Settings" }
+        pre { (provenance.argv.join(" ")) }
+        div class="wide" { table {
+            (row("corelog-perf", &format!("{} {}, {} build, opt-level {}, {} {}", tool.version, tool.commit, tool.profile, tool.opt_level, tool.target, tool.rustflags)))
+            (row("machine", &format!("{}, {} cores, {:.1} GiB, kernel {}, congestion control {}", machine.cpu_model, machine.cores, machine.memory_bytes as f64 / f64::from(1 << 30), machine.kernel, machine.congestion_control)))
+            @if let Some(storage) = &provenance.storage {
+                (row("storage", &format!("{} on {} ({}), device {}, scheduler {}", storage.file_system, storage.mount_point, storage.mount_options, storage.device, storage.scheduler)))
+            }
+            @if let Some(process) = &provenance.broker.process {
+                (row("broker process", &format!("{}, cores {}", process.argv.join(" "), process.cores)))
+            }
+            @for (name, value) in &load.producer_config { (row(name, value)) }
+            @for (name, value) in &load.topic_config { (row(&format!("topic: {name}"), value)) }
+        } }
+        @for (title, settings) in [("Settings of the broker", &provenance.broker.settings), ("Settings of the topic", &provenance.broker.topic_settings)] {
+            @if let Some(settings) = settings { (details(title, settings)) }
+        }
+        details { summary { "The report as text" } pre { (text(report)) } }
+    }
+}
+
+fn details(title: &str, settings: &Settings) -> Markup {
+    html! {
+        details {
+            summary { (title) }
+            div class="wide" { table {
+                @for (name, value) in settings { (row(name, value.as_deref().unwrap_or("not told"))) }
+            } }
+        }
+    }
+}
+
+fn row(name: &str, value: &str) -> Markup {
+    html! { tr { td class="soft" { (name) } td { (value) } } }
+}

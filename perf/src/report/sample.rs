@@ -1,0 +1,143 @@
+//! A report with made-up figures, for tests of how reports are shown.
+
+use std::collections::BTreeMap;
+
+use super::{
+    AuditOutcome, AuditReport, CpuReport, Durability, GeneratorReport, Headline, Loop,
+    RawHistogram, Report, SCHEMA, SCHEMA_VERSION, StepReport, WorkloadReport,
+};
+use crate::cpu::MachineShare;
+use crate::histogram::LatencyHistogram;
+use crate::provenance::{Broker, Machine, Provenance, Tool};
+use crate::quantity::Rate;
+use crate::timeline::Second;
+
+/// A closed step, then open ones of 10 and 20 MB/s, without baselines.
+pub fn report() -> (Report, Vec<RawHistogram>) {
+    let mut latency = LatencyHistogram::new();
+    for us in 1..=10_000 {
+        latency.record_ns(us * 1_000);
+    }
+    let rates = [Rate::Max, Rate::Bytes(10_000_000), Rate::Bytes(20_000_000)];
+    let steps: Vec<StepReport> = rates.iter().map(|rate| step(*rate, &latency)).collect();
+    let histograms = (0..steps.len()).map(|index| RawHistogram {
+        tag: RawHistogram::tag_of(index, "publish"),
+        seconds: 10.0,
+        histogram: latency.clone(),
+    });
+    let report = Report {
+        schema: SCHEMA,
+        schema_version: SCHEMA_VERSION,
+        complete: true,
+        failure: None,
+        provenance: Provenance {
+            started_unix_ms: 0,
+            argv: vec!["corelog-perf".to_owned(), "run".to_owned()],
+            tool: Tool::this(),
+            machine: Machine::this(),
+            storage: None,
+            broker: Broker::new("127.0.0.1:9092", &[], None),
+        },
+        workload: workload(&rates),
+        baseline_before: None,
+        baseline_after: None,
+        headline: Headline::of(None, None, &steps, &[]),
+        steps,
+        reads: Vec::new(),
+        audit: AuditReport {
+            mode: "full",
+            outcome: AuditOutcome::Passed,
+            records_acked: 30_000,
+            offsets_advanced: Some(30_000),
+            failure: None,
+            findings: None,
+        },
+    };
+    (report, histograms.collect())
+}
+
+fn step(rate: Rate, latency: &LatencyHistogram) -> StepReport {
+    let offered_mb_per_s = match rate {
+        Rate::Bytes(bytes) => Some(bytes as f64 / 1e6),
+        _ => None,
+    };
+    let acked_mb_per_s = offered_mb_per_s.unwrap_or(100.0);
+    let second = |at_s| Second {
+        at_s,
+        seconds: 1.0,
+        offered_mb_per_s,
+        sent_mb_per_s: acked_mb_per_s,
+        acked_mb_per_s,
+        consumed_mb_per_s: 0.0,
+        failed_records: 0,
+        requests_in_flight: 1,
+        p50_ms: None,
+        p99_ms: None,
+        p999_ms: None,
+        max_ms: None,
+    };
+    StepReport {
+        rate,
+        load: match offered_mb_per_s {
+            Some(_) => Loop::Open,
+            None => Loop::Closed,
+        },
+        seconds: 10.0,
+        offered_mb_per_s,
+        sent_mb_per_s: acked_mb_per_s,
+        acked_mb_per_s,
+        sent_records_per_s: 1.0,
+        acked_records_per_s: 1.0,
+        consumed_mb_per_s: 0.0,
+        publish_latency: latency.summary(),
+        end_to_end_latency: None,
+        generator: GeneratorReport {
+            lag: None,
+            send_delay: None,
+            valid: true,
+            reason: None,
+        },
+        errors: BTreeMap::new(),
+        consumer_errors: BTreeMap::new(),
+        resent: BTreeMap::new(),
+        unsent_records: 0,
+        cpu: CpuReport {
+            payload_gb: 1.0,
+            broker_cpu_s_per_gb: None,
+            client_cpu_s_per_gb: None,
+            broker: None,
+            client: None,
+            machine: MachineShare::default(),
+        },
+        timeline: (0..10).map(|at| second(f64::from(at))).collect(),
+    }
+}
+
+fn workload(rates: &[Rate]) -> WorkloadReport {
+    WorkloadReport {
+        name: "1-topic-1-partition-1kb".to_owned(),
+        topic: "t".to_owned(),
+        topics: 1,
+        partitions_per_topic: 1,
+        replication_factor: 1,
+        message_size: 1024,
+        payload: "half random, half zero",
+        key_distributor: "NO_KEY",
+        producers_per_topic: 1,
+        subscriptions_per_topic: 0,
+        consumer_per_subscription: 0,
+        warmup_seconds: 1.0,
+        test_duration_seconds: 10.0,
+        producer_rates: rates.to_vec(),
+        producer_config: BTreeMap::new(),
+        topic_config: BTreeMap::new(),
+        durability: Durability {
+            acks: 1,
+            replication_factor: 1,
+            min_insync_replicas: None,
+            flush_messages: None,
+            flush_ms: None,
+            synced_before_ack: None,
+        },
+    }
+}

@@ -123,6 +123,7 @@ fn draw<Y>(
         let root = SVGBackend::with_string(svg, SIZE).into_drawing_area();
         let mut chart = ChartBuilder::on(&root)
             .margin(8)
+            .margin_right(30)
             .x_label_area_size(40)
             .y_label_area_size(62)
             .build_cartesian_2d(x, y)?;
@@ -130,7 +131,7 @@ fn draw<Y>(
             .configure_mesh()
             .x_desc(axes.x)
             .y_desc(axes.y)
-            .x_labels(6)
+            .x_labels(7)
             .y_labels(6)
             .x_label_formatter(x_label)
             .y_label_formatter(&|y| number(*y))

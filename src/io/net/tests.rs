@@ -238,3 +238,32 @@ fn an_executor_connects_to_a_listener() {
         );
     });
 }
+
+#[test]
+fn a_wait_ends_at_the_low_water_mark_or_when_that_is_lowered() {
+    block_on(async {
+        let (connection, mut peer) = pair().await;
+        let mark = connection.low_water_mark();
+        let (mut reader, _writer) = connection.split();
+        let mut buffer = vec![0; 64 * 1024];
+        for (first, lowers) in [(10, true), (1_000, false)] {
+            mark.set(5_000);
+            peer.write_all(&vec![1; first]).expect("the first bytes");
+            let mut reading = Box::pin(reader.read(&mut buffer));
+            let early = timeout(Duration::from_millis(20), &mut reading).await;
+            assert!(early.is_err(), "{first} bytes ended the wait");
+            let rest = if lowers { 0 } else { 4_000 };
+            match lowers {
+                true => mark.set(1),
+                false => peer.write_all(&vec![2; rest]).expect("the rest"),
+            }
+            assert_eq!(reading.await.expect("the bytes"), first + rest);
+        }
+        mark.set(5_000);
+        peer.write_all(&[3]).expect("the last byte");
+        peer.shutdown(Shutdown::Write).expect("the end");
+        let last = reader.read(&mut buffer).await.expect("the last byte");
+        let end = reader.read(&mut buffer).await.expect("the end");
+        assert_eq!((last, end), (1, 0), "the end of the stream ends a wait");
+    });
+}

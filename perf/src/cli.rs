@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::compare::{self, FailOn};
 use crate::producer::frame::Acks;
 use crate::quantity::{self, Bytes, Rate};
 use crate::record::STAMP_BYTES;
@@ -29,8 +30,23 @@ pub enum Command {
     Baseline(BaselineArgs),
     /// List the built-in workloads
     Workloads,
+    /// Show what differs between runs, and whether it is more than runs differ by themselves
+    Compare(CompareArgs),
     /// Be a broker that keeps nothing and answers at once: what a client costs against it is not the broker's cost
     NullBroker(NullBrokerArgs),
+}
+
+#[derive(Args)]
+pub struct CompareArgs {
+    /// A run's directory or report.json; several runs of one side are parted by commas. The others are compared with the first
+    #[arg(required = true, num_args = 2..)]
+    pub reports: Vec<String>,
+    /// Exit with 1 if a metric is worse by more than this, as p99:10%; may be repeated
+    #[arg(long, value_name = "METRIC:PERCENT%", value_parser = compare::parse_fail_on)]
+    pub fail_on: Vec<FailOn>,
+    /// Compare also what does not compare: other hardware, durability or load
+    #[arg(long)]
+    pub anyway: bool,
 }
 
 #[derive(Args)]

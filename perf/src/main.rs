@@ -8,6 +8,7 @@ mod checksum; // CRC-32C of bytes that mostly stay
 mod cli; // flags, and what they must not say
 mod client; // the Kafka protocol, as far as a load needs it
 mod clock; // one time for all threads
+mod compare; // runs side by side
 mod consumer; // tail, replay, reading back
 mod cpu; // /proc: who used how much
 mod histogram; // latencies
@@ -30,14 +31,15 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::baseline::BaselinePlan;
-use crate::cli::{BaselineArgs, Cli, Command, NullBrokerArgs, RunArgs};
+use crate::cli::{BaselineArgs, Cli, Command, CompareArgs, NullBrokerArgs, RunArgs};
+use crate::compare::Comparison;
 use crate::interrupt::Interrupt;
 use crate::null_broker::NullBroker;
 use crate::progress::Progress;
 use crate::report::AuditOutcome;
 
-/// The run was measured, and records are lost, doubled, reordered or changed.
-const EXIT_AUDIT_FAILED: u8 = 1;
+/// It was measured, and is not as it must be: records are lost, doubled, reordered or changed, or a bound was exceeded.
+const EXIT_NOT_GOOD: u8 = 1;
 /// What was asked for cannot be run.
 const EXIT_USAGE: u8 = 2;
 /// It could not be measured, or not to the end.
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
         Command::Run(arguments) => run(&arguments),
         Command::Baseline(arguments) => baseline(&arguments),
         Command::Workloads => workloads(),
+        Command::Compare(arguments) => compare(&arguments),
         Command::NullBroker(arguments) => null_broker(&arguments),
     }
 }
@@ -80,7 +83,7 @@ fn run(arguments: &RunArgs) -> ExitCode {
         println!("Report: {}", directory.join("report.html").display());
     }
     match finished.report.audit.outcome {
-        AuditOutcome::Failed => ExitCode::from(EXIT_AUDIT_FAILED),
+        AuditOutcome::Failed => ExitCode::from(EXIT_NOT_GOOD),
         _ if finished.report.failure.is_some() => ExitCode::from(EXIT_FAILED),
         _ => ExitCode::SUCCESS,
     }
@@ -122,6 +125,25 @@ fn workloads() -> ExitCode {
         );
     }
     ExitCode::SUCCESS
+}
+
+fn compare(arguments: &CompareArgs) -> ExitCode {
+    let comparison = match Comparison::read(&arguments.reports, arguments.anyway) {
+        Ok(comparison) => comparison,
+        Err(error) => return fail(EXIT_USAGE, &error),
+    };
+    print!("{}", compare::text(&comparison));
+    let mut exit = ExitCode::SUCCESS;
+    for failure in comparison.failures(&arguments.fail_on) {
+        eprintln!(
+            "corelog-perf: {} of {} is {:.1} % worse",
+            failure.metric,
+            failure.stretch.name,
+            failure.worse_by * 100.0
+        );
+        exit = ExitCode::from(EXIT_NOT_GOOD);
+    }
+    exit
 }
 
 fn null_broker(arguments: &NullBrokerArgs) -> ExitCode {

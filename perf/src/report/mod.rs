@@ -6,12 +6,12 @@ mod headline;
 mod limit;
 mod page;
 #[cfg(test)]
-mod sample;
+pub mod sample;
 mod summary;
 
 pub use files::{RawHistogram, write_directory, write_json};
 pub use headline::Headline;
-pub use summary::{baseline_text, text};
+pub use summary::{baseline_text, number, text};
 
 use std::collections::BTreeMap;
 

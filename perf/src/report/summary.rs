@@ -149,7 +149,7 @@ fn write_figures(out: &mut String, report: &Report) -> std::fmt::Result {
 }
 
 /// Three significant digits are what such a measurement has.
-pub(super) fn number(value: f64) -> String {
+pub fn number(value: f64) -> String {
     match value {
         v if v >= 100.0 => format!("{v:.0}"),
         v if v >= 10.0 => format!("{v:.1}"),

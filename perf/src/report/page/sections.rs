@@ -5,9 +5,8 @@ use maud::{Markup, html};
 use super::charts::{self, Axes, Line};
 use crate::client::cluster::Settings;
 use crate::report::limit::Limit;
-use crate::report::summary::number;
 use crate::report::{
-    AuditOutcome, CpuReport, Loop, RawHistogram, Report, StepReport, baseline_text, text,
+    AuditOutcome, CpuReport, Loop, RawHistogram, Report, StepReport, baseline_text, number, text,
 };
 
 /// The quantiles of the latency curve: as fine as the nines need, up to one in a million.

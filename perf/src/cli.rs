@@ -9,6 +9,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::producer::frame::Acks;
 use crate::quantity::{self, Bytes, Rate};
 use crate::record::STAMP_BYTES;
+use crate::sizing::SizeArgs;
 use crate::workload::{self, UnknownWorkload, Workload};
 
 /// Kafka keeps five batches of an idempotent producer, so no more requests may be under way.
@@ -27,6 +28,8 @@ pub enum Command {
     Run(Box<RunArgs>),
     /// Measure this machine's disk, loopback network and memory, without a broker
     Baseline(BaselineArgs),
+    /// Tell how many brokers a load needs, and what decides it
+    Size(Box<SizeArgs>),
     /// List the built-in workloads
     Workloads,
 }

@@ -21,6 +21,7 @@ mod record; // what each record carries
 mod report; // JSON, text, raw histograms
 mod run; // the order of a run
 mod schedule; // when each record is due
+mod sizing; // how many brokers a load needs
 mod timeline; // second by second
 mod workload; // built-in loads
 
@@ -33,6 +34,7 @@ use crate::cli::{BaselineArgs, Cli, Command, RunArgs};
 use crate::interrupt::Interrupt;
 use crate::progress::Progress;
 use crate::report::AuditOutcome;
+use crate::sizing::SizeArgs;
 
 /// The run was measured, and records are lost, doubled, reordered or changed.
 const EXIT_AUDIT_FAILED: u8 = 1;
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Run(arguments) => run(&arguments),
         Command::Baseline(arguments) => baseline(&arguments),
+        Command::Size(arguments) => size(&arguments),
         Command::Workloads => workloads(),
     }
 }
@@ -99,6 +102,30 @@ fn baseline(arguments: &BaselineArgs) -> ExitCode {
             .map_or_else(|error| fail(EXIT_FAILED, &error), |()| ExitCode::SUCCESS),
         None => ExitCode::SUCCESS,
     }
+}
+
+fn size(arguments: &SizeArgs) -> ExitCode {
+    let sizing = match sizing::size(arguments) {
+        Ok(sizing) => sizing,
+        Err(error) => return fail(EXIT_USAGE, &error),
+    };
+    if let Some(path) = &arguments.html
+        && let Err(error) = report::write_text(&sizing.html(), path)
+    {
+        return fail(EXIT_FAILED, &error);
+    }
+    if arguments.json {
+        println!(
+            "{}",
+            serde_json::to_string_pretty(&sizing).expect("a sizing is plain data")
+        );
+        return ExitCode::SUCCESS;
+    }
+    print!("{}", sizing.text());
+    if let Some(path) = &arguments.html {
+        println!("\nPage: {}", path.display());
+    }
+    ExitCode::SUCCESS
 }
 
 fn workloads() -> ExitCode {

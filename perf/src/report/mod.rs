@@ -5,7 +5,7 @@ mod files;
 mod headline;
 mod summary;
 
-pub use files::{RawHistogram, write_directory, write_json};
+pub use files::{RawHistogram, write_directory, write_json, write_text};
 pub use headline::Headline;
 pub use summary::{baseline_text, text};
 

@@ -1,0 +1,1 @@
+//! The walkthrough's numbers and the rules of sizing.

@@ -94,6 +94,13 @@ impl Constraint {
         }
     }
 
+    pub fn network_in(demand: &Demand, nic_bytes_per_s: u64) -> Self {
+        Self {
+            resource: Resource::NetworkIn,
+            ..Self::disk_bandwidth(demand, nic_bytes_per_s)
+        }
+    }
+
     /// All but the copies: what is shared by the brokers, however many they are.
     pub fn all(demand: &Demand, broker: &BrokerCapacity) -> Vec<Self> {
         let peak = u128::from(demand.peak_bytes_per_s());
@@ -112,11 +119,7 @@ impl Constraint {
                 demand.kept_bytes(),
                 broker.disk_bytes.value,
             ),
-            of(
-                Resource::NetworkIn,
-                peak * copies,
-                broker.nic_bytes_per_s.value,
-            ),
+            Self::network_in(demand, broker.nic_bytes_per_s.value),
             of(
                 Resource::NetworkOut,
                 peak * (copies - 1 + readers),

@@ -53,6 +53,15 @@ impl Demand {
         self.ingest_bytes_per_s.value as f64 / self.message_bytes.value as f64
     }
 
+    /// Partitions of the busiest topic: all there are if it is the only one, else as many as it needs.
+    pub fn topic_partitions(&self) -> u64 {
+        if self.topic_ingest_bytes_per_s.value == self.ingest_bytes_per_s.value {
+            self.partitions.value
+        } else {
+            self.consumer_group_partitions()
+        }
+    }
+
     /// Partitions that the busiest topic needs, so that a group's servers, one partition each, keep up at its peak.
     pub fn consumer_group_partitions(&self) -> u64 {
         partitions_for(
@@ -66,7 +75,7 @@ impl Demand {
     pub fn partition_bytes_per_s(&self) -> f64 {
         self.topic_ingest_bytes_per_s.value as f64
             / self.compression_ratio.value
-            / self.consumer_group_partitions() as f64
+            / self.topic_partitions() as f64
     }
 
     /// The same load of another size: its topics and partitions grow with it.

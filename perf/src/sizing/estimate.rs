@@ -15,6 +15,9 @@ pub const SCHEMA_VERSION: u32 = 1;
 /// What a database on one server is often assumed to write, row by row.
 pub const DATABASE_WRITES_PER_S: u64 = 5_000;
 
+/// How far the fullest broker may be above the mean before it is worth a remark.
+const UNEVEN: f64 = 0.1;
+
 /// Why counting copies as database writes gives a wrong number.
 pub const DATABASE_MODEL_WRONG: &str = "wrong: a database finds a place for each row, a log never seeks: producers \
      send batches, and a broker writes thousands of records with one sequential write, so bytes count, not records";
@@ -73,6 +76,8 @@ impl Refill {
 /// The busiest topic, read by a group of consumer servers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ConsumerGroup {
+    /// One for each server that the group needs to keep up.
+    pub partitions_needed: u64,
     pub partitions: u64,
     pub leaders_per_broker_least: u64,
     pub leaders_per_broker_most: u64,
@@ -84,9 +89,10 @@ pub struct ConsumerGroup {
 
 impl ConsumerGroup {
     pub fn of(demand: &Demand, brokers: u64) -> Self {
-        let partitions = demand.consumer_group_partitions();
+        let partitions = demand.topic_partitions();
         let partition_bytes_per_s = demand.partition_bytes_per_s();
         Self {
+            partitions_needed: demand.consumer_group_partitions(),
             partitions,
             leaders_per_broker_least: partitions / brokers,
             leaders_per_broker_most: partitions.div_ceil(brokers),
@@ -176,6 +182,12 @@ impl Estimate {
     }
 }
 
+/// From so many on, even the fullest broker is within `UNEVEN` of the mean: one copy more than its share is at most that.
+fn partitions_to_spread(brokers: u64, copies: u64) -> u64 {
+    let copies_each = (1.0 / UNEVEN).round() as u64;
+    brokers.saturating_mul(copies_each).div_ceil(copies)
+}
+
 fn own_remarks(demand: &Demand, counts: &BrokerCounts, chosen: u64) -> Vec<String> {
     let mut remarks = Vec::new();
     if demand.copies.value == 1 {
@@ -183,6 +195,21 @@ fn own_remarks(demand: &Demand, counts: &BrokerCounts, chosen: u64) -> Vec<Strin
             "With 1 copy a lost broker takes its records with it, however many brokers are left."
                 .to_owned(),
         );
+    }
+    let copies = demand.partitions.value * demand.copies.value;
+    let (mean, most) = (copies as f64 / chosen as f64, copies.div_ceil(chosen));
+    let above_mean = most as f64 / mean - 1.0;
+    if above_mean > UNEVEN {
+        remarks.push(format!(
+            "{} copies of partitions do not spread evenly over {} brokers: some hold {}, {} above the mean that is counted \
+             with; with {} partitions none is more than {} above it.",
+            notation::count(copies),
+            notation::count(chosen),
+            notation::count(most),
+            notation::share(above_mean),
+            notation::count(partitions_to_spread(chosen, demand.copies.value)),
+            notation::share(UNEVEN),
+        ));
     }
     if chosen < counts.at_full {
         remarks.push(format!(

@@ -101,7 +101,7 @@ pub struct BrokerArgs {
     /// Copies of partitions that a broker may hold [default: 4000]
     #[arg(long, value_name = "COUNT", value_parser = value_parser!(u64).range(1..=10_000_000), allow_hyphen_values = true)]
     pub partitions_per_broker: Option<u64>,
-    /// Memory of one copy of a partition [default: 1MiB]
+    /// Memory of one copy of a partition [default: 1MB]
     #[arg(long, value_name = "SIZE", value_parser = quantity::bytes_with_unit, allow_hyphen_values = true)]
     pub partition_memory: Option<Bytes>,
     /// CPU of a leader to take and write what is produced [default: 1.2s/GB]
@@ -160,8 +160,8 @@ pub const NIC_BYTES_PER_S: u64 = 1_000_000_000;
 const CORES: u64 = 16;
 const MEMORY_BYTES: u64 = 64_000_000_000;
 const PARTITIONS_PER_BROKER: u64 = 4_000;
-/// One chunk of 512 KiB that fills, and one on its way to the disk.
-const PARTITION_MEMORY_BYTES: u64 = 1024 * 1024;
+/// One chunk of half of it that fills, and one on its way to the disk.
+const PARTITION_MEMORY_BYTES: u64 = 1_000_000;
 const LEAD_NS_PER_GB: u64 = 1_200_000_000;
 const FETCH_NS_PER_GB: u64 = 500_000_000;
 

@@ -169,16 +169,19 @@ impl RunReport {
             .and_then(|read| read.cpu.broker_cpu_s_per_gb)
     }
 
+    fn busiest_step(&self) -> Option<&Step> {
+        self.steps
+            .iter()
+            .max_by(|a, b| a.acked_mb_per_s.total_cmp(&b.acked_mb_per_s))
+    }
+
     /// CPU-s/GB of producing, at the highest rate of the run: a broker with little to do spends more on each GB.
     /// What consumers beside the producers cost is taken off, if the run tells it.
     fn lead_s_per_gb(&self) -> Option<f64> {
         if self.workload.replication_factor != 1 {
             return None;
         }
-        let step = self
-            .steps
-            .iter()
-            .max_by(|a, b| a.acked_mb_per_s.total_cmp(&b.acked_mb_per_s))?;
+        let step = self.busiest_step()?;
         let whole = step.cpu.broker_cpu_s_per_gb?;
         if step.consumed_mb_per_s <= 0.0 {
             return Some(whole);
@@ -240,10 +243,15 @@ fn figures(paths: &[PathBuf], reports: &[(PathBuf, RunReport)]) -> Result<Measur
         ),
         "what the disk writes (no O_DIRECT disk baseline)",
     );
+    let acked = reports
+        .iter()
+        .filter_map(|(_, report)| report.busiest_step())
+        .map(|step| step.acked_mb_per_s)
+        .fold(0.0, f64::max);
     let lead = missing(
         median(
             reports,
-            "broker CPU of producing",
+            &format!("broker CPU of producing at {acked:.0} MB/s"),
             1e9,
             RunReport::lead_s_per_gb,
         ),

@@ -40,7 +40,7 @@ pub fn bytes(value: f64) -> String {
         v if v >= 1e12 => (1e12, "TB"),
         v if v >= 1e9 => (1e9, "GB"),
         v if v >= 1e6 => (1e6, "MB"),
-        v if v >= 1e4 => (1e3, "KB"),
+        v if v >= 1e3 => (1e3, "KB"),
         _ => (1.0, "bytes"),
     };
     format!("{} {unit}", number(value / unit_bytes))

@@ -279,8 +279,8 @@ fn part_curves<'a>(part: &Part, headroom: Percent, who: &str) -> Vec<Curve<'a>> 
     let rate = bytes_per_s(disk_bytes_per_s as f64);
     let counts = move |ingest| {
         let demand = walkthrough::demand(1).at_ingest(ingest);
-        let disk = Constraint::disk_bandwidth(&demand, disk_bytes_per_s);
-        BrokerCounts::of(&[disk], demand.copies.value, headroom)
+        let writes = walkthrough::writes(&demand, disk_bytes_per_s);
+        BrokerCounts::of(&[writes], demand.copies.value, headroom)
     };
     vec![
         Curve {

@@ -192,7 +192,8 @@ pub fn consequence_rows(estimate: &Estimate) -> Vec<Row> {
             "partitions of the busiest topic",
             count(group.partitions),
             format!(
-                "one for each server of a consumer group; each of {brokers} brokers leads {}",
+                "a consumer group needs {} servers, one for each partition; each of {brokers} brokers leads {}",
+                count(group.partitions_needed),
                 group.leaders_per_broker()
             ),
         ),
@@ -310,11 +311,13 @@ fn write_measured(out: &mut String, part: &Part) -> fmt::Result {
         bytes_per_s(part.disk_bytes_per_s.value as f64),
         part.disk_bytes_per_s.source
     )?;
+    for remark in &part.remarks {
+        writeln!(out, "  {remark}")?;
+    }
     write_lines(out, &part.in_the_text)?;
     writeln!(out, "\nWhat the text leaves out, with measured figures")?;
     write_lines(out, &part.left_out)?;
-    write_lines(out, &part.cpu)?;
-    write_remarks(out, &part.remarks)
+    write_lines(out, &part.cpu)
 }
 
 fn write_lines(out: &mut String, lines: &[Line]) -> fmt::Result {

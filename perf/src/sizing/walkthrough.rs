@@ -1,6 +1,8 @@
 //! The estimate of the message queue walkthrough, line by line from what its interviewer gives, then what follows
 //! from the same numbers and is not in the text.
 
+use std::cmp::Ordering;
+
 use serde::Serialize;
 
 use super::broker_capacity::UnitCosts;
@@ -38,6 +40,8 @@ pub struct Line {
     pub unit: &'static str,
     /// The value as people write it.
     pub shown: String,
+    /// With days of 86,400 s, where the text rounds them.
+    pub exact: Option<f64>,
     pub remark: Option<String>,
 }
 
@@ -55,8 +59,14 @@ impl Line {
             value,
             unit,
             shown,
+            exact: None,
             remark: None,
         }
+    }
+
+    fn exactly(mut self, value: f64) -> Self {
+        self.exact = Some(value);
+        self
     }
 
     fn remark(mut self, remark: impl Into<String>) -> Self {
@@ -128,11 +138,11 @@ impl Part {
     fn of(disk_bytes_per_s: Sourced<u64>, headroom: Percent) -> Self {
         let rounded = demand(ROUNDED_DAY_S);
         let exact = demand(DAY_S);
-        let disk = Constraint::disk_bandwidth(&rounded, disk_bytes_per_s.value);
-        let brokers = BrokerCounts::of(&[disk], COPIES, headroom);
+        let writes = writes(&rounded, disk_bytes_per_s.value);
+        let brokers = BrokerCounts::of(&[writes], COPIES, headroom);
         Self {
-            in_the_text: in_the_text(&rounded, &exact, &disk, &brokers),
-            left_out: left_out(&rounded, &exact, &disk, &brokers, headroom),
+            in_the_text: in_the_text(&rounded, &exact, &writes, &brokers),
+            left_out: left_out(&rounded, &exact, &writes, &brokers, headroom),
             cpu: Vec::new(),
             remarks: Vec::new(),
             disk_bytes_per_s,
@@ -141,10 +151,28 @@ impl Part {
     }
 }
 
+/// What a broker writes comes in over its network first: the slower of the two limits it.
+pub fn writes(demand: &Demand, disk_bytes_per_s: u64) -> Constraint {
+    if disk_bytes_per_s <= NIC_BYTES_PER_S {
+        Constraint::disk_bandwidth(demand, disk_bytes_per_s)
+    } else {
+        Constraint::network_in(demand, NIC_BYTES_PER_S)
+    }
+}
+
+/// How much of it one broker takes in.
+fn limit(writes: &Constraint) -> String {
+    let rate = bytes_per_s(writes.broker_has as f64);
+    match writes.resource {
+        Resource::NetworkIn => format!("{rate} (its network, slower than its disk)"),
+        _ => rate,
+    }
+}
+
 fn in_the_text(
     rounded: &Demand,
     exact: &Demand,
-    disk: &Constraint,
+    writes: &Constraint,
     brokers: &BrokerCounts,
 ) -> Vec<Line> {
     let n = brokers.at_full;
@@ -152,8 +180,14 @@ fn in_the_text(
     let day_bytes = |day_s: u64| (ingest * day_s) as f64;
     let days = RETENTION_DAYS as f64;
     let copies = COPIES as f64;
-    let writes = disk.cluster_needs as f64;
-    let each = disk.per_broker(n);
+    let each = writes.per_broker(n);
+    let limit = limit(writes);
+    let floor = if writes.brokers(Percent::ALL) < COPIES {
+        format!(", at least {COPIES} for the copies")
+    } else {
+        String::new()
+    };
+    let writes = writes.cluster_needs as f64;
     let kept = rounded.kept_bytes() as f64;
     let database = DatabaseModel::of(rounded);
     let group = ConsumerGroup::of(rounded, n);
@@ -191,6 +225,7 @@ fn in_the_text(
             day_bytes(ROUNDED_DAY_S),
             "bytes",
         )
+        .exactly(day_bytes(DAY_S))
         .remark(format!(
             "{} exactly, with {} s",
             bytes(day_bytes(DAY_S)),
@@ -211,6 +246,7 @@ fn in_the_text(
             kept,
             "bytes",
         )
+        .exactly(exact.kept_bytes() as f64)
         .remark(format!(
             "{} PB exactly, with {} s",
             number((exact.kept_bytes() as f64 / 1e14).round() / 10.0),
@@ -238,11 +274,7 @@ fn in_the_text(
         ),
         Line::new(
             "brokers",
-            format!(
-                "{} / {}, rounded up, at least {COPIES} for the copies",
-                bytes_per_s(writes),
-                bytes_per_s(disk.broker_has as f64)
-            ),
+            format!("{} / {limit}, rounded up{floor}", bytes_per_s(writes)),
             n as f64,
             "brokers",
         ),
@@ -328,38 +360,38 @@ fn in_the_text(
 fn left_out(
     rounded: &Demand,
     exact: &Demand,
-    disk: &Constraint,
+    writes: &Constraint,
     brokers: &BrokerCounts,
     headroom: Percent,
 ) -> Vec<Line> {
     let n = brokers.at_full;
-    let has = disk.broker_has as f64;
-    let writes = bytes_per_s(disk.cluster_needs as f64);
+    let (limit, has) = (limit(writes), writes.broker_has as f64);
     let of_days = |demand: &Demand| {
-        let new_writes = disk.per_broker(n);
         Refill::of(
             demand.kept_bytes() as f64 / n as f64,
-            disk.broker_has as u64,
-            new_writes,
+            writes.broker_has as u64,
+            writes.per_broker(n),
             exact.retention_s.value,
         )
     };
     let (refill, refill_exact) = (of_days(rounded), of_days(exact));
     let left = n - 1;
-    let after_loss = disk.per_broker(left);
+    let after_loss = writes.per_broker(left);
     let enough = if after_loss > has {
         "more than"
     } else {
         "within"
     };
     let out = rounded.peak_bytes_per_s() * (COPIES - 1 + rounded.reader_groups.value);
-    let longer = |refill: &Refill| {
-        if refill.longer_than_retention {
-            format!("longer than the {RETENTION_DAYS} days kept")
-        } else {
-            format!("not longer than the {RETENTION_DAYS} days kept")
+    let against_kept = |refill: &Refill| {
+        let kept_s = exact.retention_s.value as f64;
+        match refill.seconds.total_cmp(&kept_s) {
+            Ordering::Less => format!("shorter than the {RETENTION_DAYS} days kept"),
+            Ordering::Equal => format!("as long as the {RETENTION_DAYS} days kept"),
+            Ordering::Greater => format!("longer than the {RETENTION_DAYS} days kept"),
         }
     };
+    let writes = bytes_per_s(writes.cluster_needs as f64);
     vec![
         Line::new(
             "with one broker lost",
@@ -367,43 +399,38 @@ fn left_out(
             after_loss,
             "bytes_per_s",
         )
-        .remark(format!(
-            "each, {enough} the {} that a broker writes",
-            bytes_per_s(has)
-        )),
+        .remark(format!("each, {enough} the {limit} that a broker takes")),
         Line::new(
             "brokers to survive that",
-            format!("{writes} / {}, rounded up, + 1", bytes_per_s(has)),
+            format!("{writes} / {limit}, rounded up, + 1"),
             brokers.one_lost as f64,
             "brokers",
         ),
         Line::new(
             "brokers at the headroom",
-            format!("{writes} / ({} x {headroom}), rounded up", bytes_per_s(has)),
+            format!("{writes} / ({limit} x {headroom}), rounded up"),
             brokers.at_headroom as f64,
             "brokers",
         ),
         Line::new(
             "brokers for both",
-            format!(
-                "{writes} / ({} x {headroom}), rounded up, + 1",
-                bytes_per_s(has)
-            ),
+            format!("{writes} / ({limit} x {headroom}), rounded up, + 1"),
             brokers.at_headroom_one_lost as f64,
             "brokers",
         ),
         Line::new(
             "refilling a lost broker",
-            format!("{} / {}", bytes(refill.broker_bytes), bytes_per_s(has)),
+            format!("{} / {limit}", bytes(refill.broker_bytes)),
             refill.seconds,
             "s",
         )
+        .exactly(refill_exact.seconds)
         .remark(format!(
             "{}; exactly, {} take {}, {}",
-            longer(&refill),
+            against_kept(&refill),
             bytes(refill_exact.broker_bytes),
             seconds(refill_exact.seconds),
-            longer(&refill_exact)
+            against_kept(&refill_exact)
         )),
         Line::new(
             "network out, each broker",

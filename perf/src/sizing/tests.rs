@@ -1,1 +1,0 @@
-//! The walkthrough's numbers and the rules of sizing.

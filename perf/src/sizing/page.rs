@@ -10,8 +10,8 @@ use super::print::{Row, broker_rows, consequence_rows, count_rows, demand_rows};
 use super::walkthrough::{self, Line, Part, Walkthrough};
 use crate::quantity::Percent;
 
-/// Constraints beside the two counts: the ones that ask for the most.
-const CONSTRAINT_CURVES: usize = chart::LINES.len() - 2;
+/// Constraints beside the count that one would buy: the ones that ask for the most.
+const CONSTRAINT_CURVES: usize = chart::LINES.len() - 1;
 
 /// By day and by night, in the order of the chart's lines.
 const LINE_COLOURS: [(&str, &str); chart::LINES.len()] = [
@@ -206,35 +206,34 @@ fn responsive(svg: &str) -> String {
     )
 }
 
-/// The two counts that matter, then the constraints that ask for the most.
+/// What one would buy, then the constraints that ask for the most; those that ask for the same share a line.
 fn estimate_curves(estimate: &Estimate) -> Vec<Curve<'_>> {
     let headroom = estimate.headroom_percent;
     let at = |ingest| Constraint::all(&estimate.demand.at_ingest(ingest), &estimate.broker);
     let copies = estimate.demand.copies.value;
-    let mut curves = vec![
-        Curve {
-            name: format!("brokers at {headroom} with one lost"),
-            brokers: Box::new(move |ingest| {
-                BrokerCounts::of(&at(ingest), copies, headroom).at_headroom_one_lost
-            }),
-            bold: true,
-        },
-        Curve {
-            name: "brokers at 100 %".to_owned(),
-            brokers: Box::new(move |ingest| {
-                BrokerCounts::of(&at(ingest), copies, headroom).at_full
-            }),
-            bold: true,
-        },
-    ];
+    let mut curves = vec![Curve {
+        name: format!("brokers at {headroom} with one lost"),
+        brokers: Box::new(move |ingest| {
+            BrokerCounts::of(&at(ingest), copies, headroom).at_headroom_one_lost
+        }),
+        bold: true,
+    }];
     let mut order: Vec<(usize, Constraint)> = at(estimate.demand.ingest_bytes_per_s.value)
         .into_iter()
         .enumerate()
         .collect();
     order.sort_by(|(_, a), (_, b)| b.brokers_exact().total_cmp(&a.brokers_exact()));
-    for (index, constraint) in order.into_iter().take(CONSTRAINT_CURVES) {
+    let same = |a: &(usize, Constraint), b: &(usize, Constraint)| {
+        a.1.brokers_exact() == b.1.brokers_exact()
+    };
+    for alike in order.chunk_by(same).take(CONSTRAINT_CURVES) {
+        let names: Vec<&str> = alike
+            .iter()
+            .map(|(_, constraint)| constraint.resource.name())
+            .collect();
+        let index = alike[0].0;
         curves.push(Curve {
-            name: format!("{} alone, at 100 %", constraint.resource.name()),
+            name: format!("for {} at 100 %", names.join(" or ")),
             brokers: Box::new(move |ingest| at(ingest)[index].brokers(Percent::ALL)),
             bold: false,
         });

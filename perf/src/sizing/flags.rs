@@ -9,7 +9,7 @@ use super::broker_capacity::{BrokerCapacity, UnitCosts};
 use super::demand::{Demand, partitions_for};
 use super::measured::{Measured, MeasuredError};
 use super::source::{Source, Sourced};
-use crate::quantity::{self, Bytes, Percent, Rate};
+use crate::quantity::{self, Bytes, Percent, QuantityError, Rate};
 
 #[derive(Args)]
 pub struct SizeArgs {
@@ -21,8 +21,8 @@ pub struct SizeArgs {
     pub demand: DemandArgs,
     #[command(flatten)]
     pub broker: BrokerArgs,
-    /// Take the disk's rate, c_lead and c_fetch from a report of `corelog-perf run`, or from all reports in a
-    /// directory; may be repeated. A flag comes before a report
+    /// Take the disk's rate, cores, memory, c_lead and c_fetch from a report of `corelog-perf run`, or from all reports
+    /// in a directory; may be repeated. A flag comes before a report
     #[arg(long, value_name = "PATH", help_heading = "Broker")]
     pub from: Vec<PathBuf>,
     /// Use at most this share of what a broker has
@@ -40,8 +40,8 @@ pub struct SizeArgs {
 #[command(next_help_heading = "Load")]
 pub struct DemandArgs {
     /// What producers send on average, before compression: 200MB/s, or 1Mmsg/s with --message-size
-    #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
-    pub ingest: Option<Rate>,
+    #[arg(long, value_name = "RATE", value_parser = ingest, allow_hyphen_values = true)]
+    pub ingest: Option<Ingest>,
     /// Size of a message [default: 1KB]
     #[arg(long, value_name = "SIZE", value_parser = quantity::bytes_with_unit, allow_hyphen_values = true)]
     pub message_size: Option<Bytes>,
@@ -118,6 +118,26 @@ pub struct BrokerArgs {
     pub c_follow: Option<u64>,
 }
 
+/// What producers send, counted either way.
+#[derive(Clone, Copy, Debug)]
+pub enum Ingest {
+    BytesPerS(u64),
+    MessagesPerS(u64),
+}
+
+/// A rate without what only a run has: its own maximum.
+fn ingest(text: &str) -> Result<Ingest, String> {
+    match text.parse() {
+        Ok(Rate::Bytes(bytes_per_s)) => Ok(Ingest::BytesPerS(bytes_per_s)),
+        Ok(Rate::Records(messages_per_s)) => Ok(Ingest::MessagesPerS(messages_per_s)),
+        Ok(Rate::Max | Rate::PercentOfMax(_))
+        | Err(QuantityError::NoUnit { .. } | QuantityError::UnknownUnit { .. }) => Err(format!(
+            "'{text}' is no rate to size for; write for instance 200MB/s or 1Mmsg/s"
+        )),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
 /// What cannot be sized.
 #[derive(Debug, thiserror::Error)]
 pub enum SizeError {
@@ -126,8 +146,6 @@ pub enum SizeError {
         flag: &'static str,
         what: &'static str,
     },
-    #[error("--ingest {0} is not a rate to size for; write for instance 200MB/s or 1Mmsg/s")]
-    IngestNotFixed(Rate),
     #[error("--{flag} must be at least 1s")]
     Zero { flag: &'static str },
     #[error("--{flag} is too large: at most {most}")]
@@ -224,17 +242,14 @@ impl DemandArgs {
                     what: "what producers send, as 200MB/s, or 1Mmsg/s with --message-size",
                 });
             }
-            (Some(rate @ (Rate::Max | Rate::PercentOfMax(_))), _) => {
-                return Err(SizeError::IngestNotFixed(rate));
-            }
-            (Some(Rate::Records(_)), None) => {
+            (Some(Ingest::MessagesPerS(_)), None) => {
                 return Err(SizeError::Missing {
                     flag: "message-size",
                     what: "--ingest counts messages, so their size is needed, as 1KB",
                 });
             }
-            (Some(Rate::Records(records)), Some(size)) => records.saturating_mul(size.0),
-            (Some(Rate::Bytes(bytes_per_s)), _) => bytes_per_s,
+            (Some(Ingest::MessagesPerS(messages)), Some(size)) => messages.saturating_mul(size.0),
+            (Some(Ingest::BytesPerS(bytes_per_s)), _) => bytes_per_s,
         };
         if ingest > INGEST_BYTES_PER_S_MAX {
             return Err(SizeError::TooLarge {
@@ -268,8 +283,12 @@ impl BrokerArgs {
             disk_bytes_per_s: chosen(self.disk_rate, &measured.disk_bytes_per_s, DISK_BYTES_PER_S),
             disk_bytes: Sourced::new(disk_space.0, Source::Flag),
             nic_bytes_per_s: Sourced::flag_or(self.nic, NIC_BYTES_PER_S),
-            cores: Sourced::flag_or(self.cores, CORES),
-            memory_bytes: Sourced::flag_or(self.memory.map(|size| size.0), MEMORY_BYTES),
+            cores: chosen(self.cores, &measured.cores, CORES),
+            memory_bytes: chosen(
+                self.memory.map(|size| size.0),
+                &measured.memory_bytes,
+                MEMORY_BYTES,
+            ),
             partitions_max: Sourced::flag_or(self.partitions_per_broker, PARTITIONS_PER_BROKER),
             partition_memory_bytes: Sourced::flag_or(
                 self.partition_memory.map(|size| size.0),

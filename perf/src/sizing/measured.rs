@@ -58,6 +58,9 @@ pub struct Measured {
     pub disk_bytes_per_s: Option<Sourced<u64>>,
     pub lead_ns_per_gb: Option<Sourced<u64>>,
     pub fetch_ns_per_gb: Option<Sourced<u64>>,
+    /// Of the machine that was measured.
+    pub cores: Option<Sourced<u64>>,
+    pub memory_bytes: Option<Sourced<u64>>,
     /// What the reports do not tell, and why.
     pub remarks: Vec<String>,
 }
@@ -66,12 +69,24 @@ pub struct Measured {
 struct RunReport {
     complete: bool,
     failure: Option<String>,
+    provenance: Provenance,
     workload: Workload,
     baseline_before: Option<Baseline>,
     baseline_after: Option<Baseline>,
     steps: Vec<Step>,
     reads: Vec<Read>,
     audit: Audit,
+}
+
+#[derive(Deserialize)]
+struct Provenance {
+    machine: Machine,
+}
+
+#[derive(Deserialize)]
+struct Machine {
+    cores: u64,
+    memory_bytes: u64,
 }
 
 #[derive(Deserialize)]
@@ -275,6 +290,12 @@ fn figures(paths: &[PathBuf], reports: &[(PathBuf, RunReport)]) -> Result<Measur
     measured.disk_bytes_per_s = disk;
     measured.lead_ns_per_gb = lead;
     measured.fetch_ns_per_gb = fetch;
+    measured.cores = median(reports, "cores of the machine", 1.0, |report| {
+        Some(report.provenance.machine.cores as f64)
+    });
+    measured.memory_bytes = median(reports, "memory of the machine", 1.0, |report| {
+        Some(report.provenance.machine.memory_bytes as f64)
+    });
     Ok(measured)
 }
 

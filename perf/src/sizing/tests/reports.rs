@@ -25,7 +25,7 @@ fn report() -> Value {
     };
     json!({
         "schema": "corelog-perf-report", "schema_version": 1, "complete": true,
-        "provenance": {"machine": {"cores": 8}, "broker": {"process": {"executable": "broker"}}},
+        "provenance": {"machine": {"cores": 8, "memory_bytes": 32_000_000_000u64}, "broker": {"process": {"executable": "broker"}}},
         "workload": {"name": "load", "replicationFactor": 1, "durability": {"acks": 1}},
         "baseline_before": disk(700.0), "baseline_after": disk(900.0),
         "steps": [step(300.0, 2.0), step(50.0, 7.0)],
@@ -70,6 +70,8 @@ fn disk_and_costs_come_from_a_report_and_name_it() {
     assert_eq!(estimate.broker.disk_bytes_per_s.value, 800_000_000);
     assert_eq!(estimate.broker.cost.lead_ns_per_gb.value, 1_500_000_000);
     assert_eq!(estimate.broker.cost.fetch_ns_per_gb.value, 500_000_000);
+    assert_eq!(estimate.broker.cores.value, 8);
+    assert_eq!(estimate.broker.memory_bytes.value, 32_000_000_000);
     let Source::Report(reports) = &estimate.broker.cost.lead_ns_per_gb.source else {
         panic!("not from a report");
     };

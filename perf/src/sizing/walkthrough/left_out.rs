@@ -6,7 +6,8 @@ use super::super::broker_capacity::UnitCosts;
 use super::super::constraint::{BrokerCounts, Constraint, Resource};
 use super::super::demand::Demand;
 use super::super::estimate::Refill;
-use super::super::notation::{bytes, bytes_per_s, cost, number, seconds};
+use super::super::notation::{bytes, bytes_per_s, cost, count, number, seconds};
+use super::super::source::Sourced;
 use super::line::Line;
 use super::{COPIES, DAY_S, RETENTION_DAYS, demand, limit};
 use crate::quantity::Percent;
@@ -104,7 +105,7 @@ pub fn lines(
 }
 
 /// The load's CPU at what a GB costs; the text does not count it.
-pub fn cpu(costs: &UnitCosts, brokers: u64) -> Vec<Line> {
+pub fn cpu(costs: &UnitCosts, brokers: u64, machine_cores: Option<&Sourced<u64>>) -> Vec<Line> {
     let load = demand(DAY_S);
     let gb_per_s = load.peak_bytes_per_s() as f64 / 1e9;
     let ns_per_gb = costs.cluster_ns_per_gb(COPIES, load.reader_groups.value);
@@ -119,6 +120,12 @@ pub fn cpu(costs: &UnitCosts, brokers: u64) -> Vec<Line> {
         .iter()
         .map(|(name, value)| format!("{name} {}: {}", cost(value.value), value.source))
         .collect();
+    let of_each = Line::new(
+        "cores of each broker",
+        format!("{} cores / {brokers} brokers", number(cores)),
+        cores / brokers as f64,
+        "cores",
+    );
     vec![
         Line::new(
             "cores of all brokers",
@@ -127,11 +134,11 @@ pub fn cpu(costs: &UnitCosts, brokers: u64) -> Vec<Line> {
             "cores",
         )
         .remark(sources.join("; ")),
-        Line::new(
-            "cores of each broker",
-            format!("{} cores / {brokers} brokers", number(cores)),
-            cores / brokers as f64,
-            "cores",
-        ),
+        match machine_cores {
+            Some(machine) => {
+                of_each.remark(format!("the measured machine has {}", count(machine.value)))
+            }
+            None => of_each,
+        },
     ]
 }

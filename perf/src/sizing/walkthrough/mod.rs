@@ -68,7 +68,7 @@ impl Walkthrough {
             measured: measured.map(|(measured, costs)| {
                 let disk = measured.disk_bytes_per_s.as_ref().unwrap_or(&assumed);
                 let mut part = Part::of(disk.clone(), headroom);
-                part.cpu = left_out::cpu(costs, part.brokers.at_full);
+                part.cpu = left_out::cpu(costs, part.brokers.at_full, measured.cores.as_ref());
                 part.remarks.clone_from(&measured.remarks);
                 part
             }),

@@ -19,8 +19,7 @@ pub const DATABASE_WRITES_PER_S: u64 = 5_000;
 const UNEVEN: f64 = 0.1;
 
 /// Why counting copies as database writes gives a wrong number.
-pub const DATABASE_MODEL_WRONG: &str = "wrong: a database finds a place for each row, a log never seeks: producers \
-     send batches, and a broker writes thousands of records with one sequential write, so bytes count, not records";
+pub const DATABASE_MODEL_WRONG: &str = "wrong: a log never seeks; one sequential write carries many records, so bytes count, not records";
 
 /// Everything that the text, the JSON and the page show.
 #[derive(Clone, Debug, Serialize)]

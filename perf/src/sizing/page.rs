@@ -255,20 +255,21 @@ fn write_walkthrough(out: &mut String, walkthrough: &Walkthrough) -> fmt::Result
     let ingest = walkthrough::demand(1).ingest_bytes_per_s.value;
     write_chart(out, ingest, &curves)?;
     if let Some(measured) = &walkthrough.measured {
-        write_lines(out, "The same with measured figures", &measured.in_the_text)?;
+        writeln!(out, "<h2>Measured</h2>")?;
         write_row(
             out,
             "a broker writes",
             &bytes_per_s(measured.disk_bytes_per_s.value as f64),
             &measured.disk_bytes_per_s.source.to_string(),
         )?;
+        write_remarks(out, &measured.remarks)?;
+        write_lines(out, "The same with measured figures", &measured.in_the_text)?;
         write_lines(
             out,
             "What the text leaves out, measured",
             &measured.left_out,
         )?;
         write_lines(out, "CPU", &measured.cpu)?;
-        write_remarks(out, &measured.remarks)?;
     }
     writeln!(out, "</body></html>")
 }

@@ -124,7 +124,10 @@ fn the_walkthrough_is_repeated_with_the_measured_disk() {
     assert_eq!((brokers.at_full, brokers.one_lost), (4, 5));
     assert_eq!((brokers.at_headroom, brokers.at_headroom_one_lost), (6, 7));
     // 1.5 + 2 * (0.5 + 1.2) + 0.5 CPU-s/GB.
-    assert_eq!(measured.cpu[0].value, 5.4);
+    let cpu = |what| measured.cpu.iter().find(|line| line.what == what).unwrap();
+    assert_eq!(cpu("c_lead").value, 1.5);
+    assert_eq!(cpu("cores of all brokers").value, 5.4);
+    assert_eq!(cpu("cores of each broker").value, 1.35);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::super::broker_capacity::UnitCosts;
 use super::super::constraint::{BrokerCounts, Constraint, Resource};
 use super::super::demand::Demand;
 use super::super::estimate::Refill;
-use super::super::notation::{bytes, bytes_per_s, cost, count, number, seconds};
+use super::super::notation::{bytes, bytes_per_s, count, number, seconds};
 use super::super::source::Sourced;
 use super::line::Line;
 use super::{COPIES, DAY_S, RETENTION_DAYS, demand, limit};
@@ -116,29 +116,30 @@ pub fn cpu(costs: &UnitCosts, brokers: u64, machine_cores: Option<&Sourced<u64>>
         ("c_send", &costs.send_ns_per_gb),
         ("c_follow", &costs.follow_ns_per_gb),
     ];
-    let sources: Vec<String> = parts
-        .iter()
-        .map(|(name, value)| format!("{name} {}: {}", cost(value.value), value.source))
-        .collect();
     let of_each = Line::new(
         "cores of each broker",
         format!("{} cores / {brokers} brokers", number(cores)),
         cores / brokers as f64,
         "cores",
     );
-    vec![
-        Line::new(
-            "cores of all brokers",
-            Resource::Cpu.formula().to_owned(),
-            cores,
-            "cores",
-        )
-        .remark(sources.join("; ")),
-        match machine_cores {
-            Some(machine) => {
-                of_each.remark(format!("the measured machine has {}", count(machine.value)))
-            }
-            None => of_each,
-        },
-    ]
+    let mut lines: Vec<Line> = parts
+        .into_iter()
+        .map(|(name, value)| {
+            let cpu_s_per_gb = value.value as f64 / 1e9;
+            Line::new(name, value.source.to_string(), cpu_s_per_gb, "CPU-s/GB")
+        })
+        .collect();
+    lines.push(Line::new(
+        "cores of all brokers",
+        format!("{}, for {} GB/s", Resource::Cpu.formula(), number(gb_per_s)),
+        cores,
+        "cores",
+    ));
+    lines.push(match machine_cores {
+        Some(machine) => {
+            of_each.remark(format!("the measured machine has {}", count(machine.value)))
+        }
+        None => of_each,
+    });
+    lines
 }

@@ -13,6 +13,7 @@ mod measured;
 mod notation;
 mod page;
 mod print;
+mod run_report;
 mod source;
 #[cfg(test)]
 mod tests;

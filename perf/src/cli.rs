@@ -10,6 +10,7 @@ use crate::compare::{self, FailOn};
 use crate::producer::frame::Acks;
 use crate::quantity::{self, Bytes, Rate};
 use crate::record::STAMP_BYTES;
+use crate::sizing::SizeArgs;
 use crate::workload::{self, UnknownWorkload, Workload};
 
 /// Kafka keeps five batches of an idempotent producer, so no more requests may be under way.
@@ -28,6 +29,8 @@ pub enum Command {
     Run(Box<RunArgs>),
     /// Measure this machine's disk, loopback network and memory, without a broker
     Baseline(BaselineArgs),
+    /// Tell how many brokers a load needs, and what decides it
+    Size(Box<SizeArgs>),
     /// List the built-in workloads
     Workloads,
     /// Show what differs between runs, and whether it is more than runs differ by themselves

@@ -23,6 +23,7 @@ mod record; // what each record carries
 mod report; // JSON, text, raw histograms
 mod run; // the order of a run
 mod schedule; // when each record is due
+mod sizing; // how many brokers a load needs
 mod timeline; // second by second
 mod workload; // built-in loads
 
@@ -37,6 +38,7 @@ use crate::interrupt::Interrupt;
 use crate::null_broker::NullBroker;
 use crate::progress::Progress;
 use crate::report::AuditOutcome;
+use crate::sizing::SizeArgs;
 
 /// It was measured, and is not as it must be: records are lost, doubled, reordered or changed, or a bound was exceeded.
 const EXIT_NOT_GOOD: u8 = 1;
@@ -49,6 +51,7 @@ fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Run(arguments) => run(&arguments),
         Command::Baseline(arguments) => baseline(&arguments),
+        Command::Size(arguments) => size(&arguments),
         Command::Workloads => workloads(),
         Command::Compare(arguments) => compare(&arguments),
         Command::NullBroker(arguments) => null_broker(&arguments),
@@ -105,6 +108,30 @@ fn baseline(arguments: &BaselineArgs) -> ExitCode {
             .map_or_else(|error| fail(EXIT_FAILED, &error), |()| ExitCode::SUCCESS),
         None => ExitCode::SUCCESS,
     }
+}
+
+fn size(arguments: &SizeArgs) -> ExitCode {
+    let sizing = match sizing::size(arguments) {
+        Ok(sizing) => sizing,
+        Err(error) => return fail(EXIT_USAGE, &error),
+    };
+    if let Some(path) = &arguments.html
+        && let Err(error) = report::write_text(&sizing.html(), path)
+    {
+        return fail(EXIT_FAILED, &error);
+    }
+    if arguments.json {
+        println!(
+            "{}",
+            serde_json::to_string_pretty(&sizing).expect("a sizing is plain data")
+        );
+        return ExitCode::SUCCESS;
+    }
+    print!("{}", sizing.text());
+    if let Some(path) = &arguments.html {
+        println!("\nPage: {}", path.display());
+    }
+    ExitCode::SUCCESS
 }
 
 fn workloads() -> ExitCode {

@@ -23,6 +23,8 @@ pub enum QuantityError {
     Zero(String),
     #[error("'{0}' is too large")]
     TooLarge(String),
+    #[error("'{text}' is not {allowed}")]
+    OutOfRange { text: String, allowed: &'static str },
 }
 
 /// Splits `1.5MiB` into 1.5 and `MiB`.
@@ -61,6 +63,17 @@ fn byte_unit(unit: &str) -> Option<f64> {
         "TiB" => 1024f64.powi(4),
         _ => return None,
     })
+}
+
+/// A number of bytes whose unit is not left out, as `1KB` or `20TB`.
+pub fn bytes_with_unit(text: &str) -> Result<Bytes, QuantityError> {
+    match split(text)? {
+        (_, "") => Err(QuantityError::NoUnit {
+            text: text.to_owned(),
+            example: "1KB, 1GB or 20TB",
+        }),
+        _ => text.parse(),
+    }
 }
 
 /// A number of bytes of at least 1, as `1024`, `16KiB` or `1MB`.
@@ -158,7 +171,114 @@ impl fmt::Display for Rate {
     }
 }
 
-/// A time as `20s`, `500ms`, `2m` or `1.5h`; zero is allowed.
+const BYTE_RATE_EXAMPLE: &str = "500MB/s, 1.2GB/s or 10Gbit/s";
+
+/// Bytes a second, as `500MB/s`, or as networks are sold, `10Gbit/s`.
+pub fn bytes_per_s(text: &str) -> Result<u64, QuantityError> {
+    let (number, unit) = split(text)?;
+    let unit_bytes = match unit {
+        "" => {
+            return Err(QuantityError::NoUnit {
+                text: text.to_owned(),
+                example: BYTE_RATE_EXAMPLE,
+            });
+        }
+        "Mbit/s" => Some(1e6 / 8.0),
+        "Gbit/s" => Some(1e9 / 8.0),
+        _ => unit.strip_suffix("/s").and_then(byte_unit),
+    };
+    let unit_bytes = unit_bytes.ok_or_else(|| QuantityError::UnknownUnit {
+        text: text.to_owned(),
+        unit: unit.to_owned(),
+        known: BYTE_RATE_EXAMPLE,
+    })?;
+    positive(text, number, unit_bytes)
+}
+
+/// A share as `70%`, more than nothing and at most all of it. Hundredths of a percent, so that counting stays exact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Percent {
+    pub hundredths: u16,
+}
+
+impl Percent {
+    pub const ALL: Self = Self { hundredths: 10_000 };
+}
+
+impl fmt::Display for Percent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} %", f64::from(self.hundredths) / 100.0)
+    }
+}
+
+impl Serialize for Percent {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(f64::from(self.hundredths) / 100.0)
+    }
+}
+
+pub fn percent(text: &str) -> Result<Percent, QuantityError> {
+    let (number, unit) = split(text)?;
+    let hundredths = (number * 100.0).round();
+    match unit {
+        "" => Err(QuantityError::NoUnit {
+            text: text.to_owned(),
+            example: "70%",
+        }),
+        "%" if (1.0..=10_000.0).contains(&hundredths) => Ok(Percent {
+            hundredths: hundredths as u16,
+        }),
+        "%" => Err(QuantityError::OutOfRange {
+            text: text.to_owned(),
+            allowed: "more than 0% and at most 100%",
+        }),
+        _ => Err(QuantityError::UnknownUnit {
+            text: text.to_owned(),
+            unit: unit.to_owned(),
+            known: "%",
+        }),
+    }
+}
+
+/// CPU time for each GB, as `1.5s/GB`, in nanoseconds.
+pub fn cpu_ns_per_gb(text: &str) -> Result<u64, QuantityError> {
+    const CPU_NS_PER_GB_MAX: u64 = 1_000_000_000_000;
+    let (number, unit) = split(text)?;
+    let ns = match unit {
+        "s/GB" => positive(text, number, 1e9)?,
+        "ms/GB" => positive(text, number, 1e6)?,
+        "" => {
+            return Err(QuantityError::NoUnit {
+                text: text.to_owned(),
+                example: "1.5s/GB",
+            });
+        }
+        _ => {
+            return Err(QuantityError::UnknownUnit {
+                text: text.to_owned(),
+                unit: unit.to_owned(),
+                known: "s/GB and ms/GB",
+            });
+        }
+    };
+    if ns > CPU_NS_PER_GB_MAX {
+        return Err(QuantityError::TooLarge(text.to_owned()));
+    }
+    Ok(ns)
+}
+
+/// How many times as much, as `1.5`.
+pub fn factor(text: &str) -> Result<f64, QuantityError> {
+    match split(text)? {
+        (number, "") if (1.0..=100.0).contains(&number) => Ok(number),
+        _ => Err(QuantityError::OutOfRange {
+            text: text.to_owned(),
+            allowed: "a number from 1 to 100",
+        }),
+    }
+}
+
+/// A time as `20s`, `500ms`, `2m`, `1.5h` or `7d`; zero is allowed.
 pub fn duration(text: &str) -> Result<Duration, QuantityError> {
     let (number, unit) = split(text)?;
     let seconds = match unit {
@@ -166,17 +286,18 @@ pub fn duration(text: &str) -> Result<Duration, QuantityError> {
         "s" => 1.0,
         "m" | "min" => 60.0,
         "h" => 3600.0,
+        "d" => 86_400.0,
         "" => {
             return Err(QuantityError::NoUnit {
                 text: text.to_owned(),
-                example: "20s, 500ms, 2m or 1h",
+                example: "20s, 500ms, 2m, 1h or 7d",
             });
         }
         _ => {
             return Err(QuantityError::UnknownUnit {
                 text: text.to_owned(),
                 unit: unit.to_owned(),
-                known: "ms, s, m and h",
+                known: "ms, s, m, h and d",
             });
         }
     };
@@ -240,5 +361,42 @@ mod tests {
         assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
         assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
         assert!(matches!(duration("20"), Err(QuantityError::NoUnit { .. })));
+    }
+    #[test]
+    fn a_byte_rate_a_share_and_a_cost_need_their_units() {
+        assert_eq!(bytes_per_s("500MB/s"), Ok(500_000_000));
+        assert_eq!(bytes_per_s("10Gbit/s"), Ok(1_250_000_000));
+        assert_eq!(percent("70%"), Ok(Percent { hundredths: 7_000 }));
+        assert_eq!(cpu_ns_per_gb("1.5s/GB"), Ok(1_500_000_000));
+        assert_eq!(bytes_with_unit("20TB"), Ok(Bytes(20_000_000_000_000)));
+        assert_eq!(duration("7d"), Ok(Duration::from_secs(604_800)));
+        let no_unit = |error| matches!(error, QuantityError::NoUnit { .. });
+        assert!(no_unit(bytes_per_s("500").unwrap_err()));
+        assert!(no_unit(percent("70").unwrap_err()));
+        assert!(no_unit(cpu_ns_per_gb("1.5").unwrap_err()));
+        assert!(no_unit(bytes_with_unit("1000").unwrap_err()));
+    }
+
+    #[test]
+    fn a_share_is_more_than_nothing_and_at_most_all() {
+        for text in ["0%", "100.01%", "150%"] {
+            assert!(matches!(
+                percent(text),
+                Err(QuantityError::OutOfRange { .. })
+            ));
+        }
+        assert!(percent("100%").is_ok());
+    }
+
+    #[test]
+    fn a_factor_is_at_least_one() {
+        assert_eq!(factor("1.5"), Ok(1.5));
+        for text in ["0", "0.9", "101", "2x"] {
+            assert!(matches!(
+                factor(text),
+                Err(QuantityError::OutOfRange { .. })
+            ));
+        }
+        assert!(factor("-2").is_err());
     }
 }

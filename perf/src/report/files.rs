@@ -48,6 +48,13 @@ pub fn write_json(report: &impl serde::Serialize, path: &Path) -> Result<(), Wri
     })
 }
 
+pub fn write_text(text: &str, path: &Path) -> Result<(), WriteError> {
+    fs::write(path, text).map_err(|source| WriteError {
+        path: path.to_owned(),
+        source,
+    })
+}
+
 /// Writes `report.json`, `report.txt`, `report.html` and `latency.hlog`.
 pub fn write_directory(
     report: &Report,
@@ -57,10 +64,9 @@ pub fn write_directory(
     let failed = |path: PathBuf| move |source| WriteError { path, source };
     fs::create_dir_all(directory).map_err(failed(directory.to_owned()))?;
     write_json(report, &directory.join("report.json"))?;
-    let path = directory.join("report.txt");
-    fs::write(&path, text(report)).map_err(failed(path))?;
-    let path = directory.join("report.html");
-    fs::write(&path, page::html(report, histograms)).map_err(failed(path))?;
+    write_text(&text(report), &directory.join("report.txt"))?;
+    let page = page::html(report, histograms);
+    write_text(&page, &directory.join("report.html"))?;
     let path = directory.join("latency.hlog");
     write_histograms(report, histograms, &path).map_err(failed(path))
 }

@@ -1,0 +1,149 @@
+//! A run's report as sizing reads it: whether it may be used, and the figures in it.
+
+use serde::Deserialize;
+
+/// A report of schema version 1, as far as sizing reads it.
+#[derive(Deserialize)]
+pub struct RunReport {
+    complete: bool,
+    failure: Option<String>,
+    pub provenance: Provenance,
+    workload: Workload,
+    baseline_before: Option<Baseline>,
+    baseline_after: Option<Baseline>,
+    steps: Vec<Step>,
+    reads: Vec<Read>,
+    audit: Audit,
+}
+
+#[derive(Deserialize)]
+pub struct Provenance {
+    pub machine: Machine,
+}
+
+#[derive(Deserialize)]
+pub struct Machine {
+    pub cores: u64,
+    pub memory_bytes: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Workload {
+    replication_factor: u64,
+}
+
+#[derive(Deserialize)]
+struct Baseline {
+    disk: Disk,
+}
+
+#[derive(Deserialize)]
+struct Disk {
+    measured: Option<MeasuredDisk>,
+}
+
+#[derive(Deserialize)]
+struct MeasuredDisk {
+    o_direct: bool,
+    writes: Vec<Write>,
+}
+
+#[derive(Deserialize)]
+struct Write {
+    mb_per_s: f64,
+}
+
+#[derive(Deserialize)]
+pub struct Step {
+    pub acked_mb_per_s: f64,
+    consumed_mb_per_s: f64,
+    generator: Generator,
+    cpu: Cpu,
+}
+
+#[derive(Deserialize)]
+struct Generator {
+    valid: bool,
+    reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Read {
+    kind: String,
+    failure: Option<String>,
+    cpu: Cpu,
+}
+
+#[derive(Deserialize)]
+struct Cpu {
+    broker_cpu_s_per_gb: Option<f64>,
+}
+
+#[derive(Deserialize)]
+struct Audit {
+    outcome: String,
+}
+
+impl RunReport {
+    /// Why nothing may be taken from it.
+    pub fn invalid(&self) -> Option<String> {
+        if !self.complete || self.failure.is_some() {
+            let reason = self.failure.as_deref();
+            return Some(reason.unwrap_or("it was ended early").to_owned());
+        }
+        if matches!(self.audit.outcome.as_str(), "failed" | "incomplete") {
+            return Some(format!("its audit is {}", self.audit.outcome));
+        }
+        let distorted = self.steps.iter().find(|step| !step.generator.valid)?;
+        let reason = distorted.generator.reason.as_deref();
+        Some(reason.unwrap_or("the generator was late").to_owned())
+    }
+
+    /// The best write of the disk alone, the mean of before and after; None without O_DIRECT, which measures memory.
+    pub fn disk_mb_per_s(&self) -> Option<f64> {
+        let rates: Vec<f64> = [&self.baseline_before, &self.baseline_after]
+            .into_iter()
+            .flatten()
+            .filter_map(|baseline| baseline.disk.measured.as_ref())
+            .filter(|disk| disk.o_direct)
+            .filter_map(|disk| {
+                let rates = disk.writes.iter().map(|write| write.mb_per_s);
+                rates.max_by(f64::total_cmp)
+            })
+            .collect();
+        mean(&rates)
+    }
+
+    /// CPU-s/GB of reading what is still in memory.
+    pub fn fetch_s_per_gb(&self) -> Option<f64> {
+        self.reads
+            .iter()
+            .find(|read| read.kind == "recent" && read.failure.is_none())
+            .and_then(|read| read.cpu.broker_cpu_s_per_gb)
+    }
+
+    pub fn busiest_step(&self) -> Option<&Step> {
+        self.steps
+            .iter()
+            .max_by(|a, b| a.acked_mb_per_s.total_cmp(&b.acked_mb_per_s))
+    }
+
+    /// CPU-s/GB of producing, at the highest rate of the run: a broker with little to do spends more on each GB.
+    /// What consumers beside the producers cost is taken off, if the run tells it.
+    pub fn lead_s_per_gb(&self) -> Option<f64> {
+        if self.workload.replication_factor != 1 {
+            return None;
+        }
+        let step = self.busiest_step()?;
+        let whole = step.cpu.broker_cpu_s_per_gb?;
+        if step.consumed_mb_per_s <= 0.0 {
+            return Some(whole);
+        }
+        Some(whole - step.consumed_mb_per_s / step.acked_mb_per_s * self.fetch_s_per_gb()?)
+    }
+}
+
+fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}

@@ -33,10 +33,32 @@ pub enum Command {
     Size(Box<SizeArgs>),
     /// List the built-in workloads
     Workloads,
+    /// Print what a run found, from its directory
+    Show(ShowArgs),
+    /// Do a run again as its report says
+    Rerun(RerunArgs),
     /// Show what differs between runs, and whether it is more than runs differ by themselves
     Compare(CompareArgs),
     /// Be a broker that keeps nothing and answers at once: what a client costs against it is not the broker's cost
     NullBroker(NullBrokerArgs),
+}
+
+#[derive(Args)]
+pub struct ShowArgs {
+    /// The directory that --out named
+    pub directory: PathBuf,
+}
+
+#[derive(Args)]
+pub struct RerunArgs {
+    /// The report.json of the run
+    pub report: PathBuf,
+    /// Where the new run leaves its report; the old one is not written over
+    #[arg(long)]
+    pub out: Option<PathBuf>,
+    /// Another cluster than the one of the report
+    #[arg(long)]
+    pub bootstrap: Option<String>,
 }
 
 #[derive(Args)]

@@ -21,6 +21,7 @@ mod provenance; // where a report comes from
 mod quantity; // 1MB, 200MB/s, 20s
 mod record; // what each record carries
 mod report; // JSON, text, raw histograms
+mod rerun; // a run from its report
 mod run; // the order of a run
 mod schedule; // when each record is due
 mod sizing; // how many brokers a load needs
@@ -32,7 +33,9 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::baseline::BaselinePlan;
-use crate::cli::{BaselineArgs, Cli, Command, CompareArgs, NullBrokerArgs, RunArgs};
+use crate::cli::{
+    BaselineArgs, Cli, Command, CompareArgs, NullBrokerArgs, RerunArgs, RunArgs, ShowArgs,
+};
 use crate::compare::Comparison;
 use crate::interrupt::Interrupt;
 use crate::null_broker::NullBroker;
@@ -53,6 +56,8 @@ fn main() -> ExitCode {
         Command::Baseline(arguments) => baseline(&arguments),
         Command::Size(arguments) => size(&arguments),
         Command::Workloads => workloads(),
+        Command::Show(arguments) => show(&arguments),
+        Command::Rerun(arguments) => rerun(&arguments),
         Command::Compare(arguments) => compare(&arguments),
         Command::NullBroker(arguments) => null_broker(&arguments),
     }
@@ -152,6 +157,24 @@ fn workloads() -> ExitCode {
         );
     }
     ExitCode::SUCCESS
+}
+
+/// The text stands beside the report, as the terminal showed it.
+fn show(arguments: &ShowArgs) -> ExitCode {
+    match report::read_text(&arguments.directory) {
+        Ok(text) => {
+            print!("{text}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => fail(EXIT_USAGE, &error),
+    }
+}
+
+fn rerun(arguments: &RerunArgs) -> ExitCode {
+    match rerun::run_again(arguments) {
+        Ok(again) => run(&again),
+        Err(error) => fail(EXIT_USAGE, &error),
+    }
 }
 
 fn compare(arguments: &CompareArgs) -> ExitCode {

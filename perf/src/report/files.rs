@@ -11,6 +11,8 @@ use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
 use super::{Report, page, text};
 use crate::histogram::LatencyHistogram;
 
+const TEXT_FILE: &str = "report.txt";
+
 /// HdrHistogram's log shows maxima in this unit: milliseconds.
 const NS_PER_MS: f64 = 1e6;
 
@@ -55,6 +57,21 @@ pub fn write_text(text: &str, path: &Path) -> Result<(), WriteError> {
     })
 }
 
+#[derive(Debug, thiserror::Error)]
+#[error("there is no report of a run in {directory}: {source}")]
+pub struct NoReport {
+    directory: PathBuf,
+    source: io::Error,
+}
+
+/// The text of the report that `write_directory` left.
+pub fn read_text(directory: &Path) -> Result<String, NoReport> {
+    fs::read_to_string(directory.join(TEXT_FILE)).map_err(|source| NoReport {
+        directory: directory.to_owned(),
+        source,
+    })
+}
+
 /// Writes `report.json`, `report.txt`, `report.html` and `latency.hlog`.
 pub fn write_directory(
     report: &Report,
@@ -64,7 +81,7 @@ pub fn write_directory(
     let failed = |path: PathBuf| move |source| WriteError { path, source };
     fs::create_dir_all(directory).map_err(failed(directory.to_owned()))?;
     write_json(report, &directory.join("report.json"))?;
-    write_text(&text(report), &directory.join("report.txt"))?;
+    write_text(&text(report), &directory.join(TEXT_FILE))?;
     let page = page::html(report, histograms);
     write_text(&page, &directory.join("report.html"))?;
     let path = directory.join("latency.hlog");

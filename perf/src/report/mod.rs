@@ -9,7 +9,7 @@ mod page;
 pub mod sample;
 mod summary;
 
-pub use files::{RawHistogram, write_directory, write_json, write_text};
+pub use files::{RawHistogram, read_text, write_directory, write_json, write_text};
 pub use headline::Headline;
 pub use summary::{baseline_text, number, text};
 

@@ -120,6 +120,9 @@ pub enum AuditArg {
 
 #[derive(Args)]
 pub struct RunArgs {
+    /// The whole command line, for the report
+    #[arg(skip)]
+    pub argv: Vec<String>,
     /// A built-in workload
     #[arg(default_value = workload::DEFAULT)]
     pub workload: String,

@@ -52,7 +52,10 @@ const EXIT_FAILED: u8 = 3;
 
 fn main() -> ExitCode {
     match Cli::parse().command {
-        Command::Run(arguments) => run(&arguments),
+        Command::Run(mut arguments) => {
+            arguments.argv = std::env::args().collect();
+            run(&arguments)
+        }
         Command::Baseline(arguments) => baseline(&arguments),
         Command::Size(arguments) => size(&arguments),
         Command::Workloads => workloads(),

@@ -27,20 +27,54 @@ pub enum RerunError {
     CommandLine { path: PathBuf, reason: String },
 }
 
+/// Flags of the old run that say where it wrote. What names a cluster goes only with another cluster.
+const WHERE_IT_WROTE: [&str; 2] = ["--out", "--json"];
+const WHICH_CLUSTER: [&str; 2] = ["--bootstrap", "--broker-pid"];
+
 /// The run that `arguments.report` tells of. It writes where it is told now, and nowhere if it is not.
 pub fn run_again(arguments: &RerunArgs) -> Result<RunArgs, RerunError> {
-    let mut run = read(&arguments.report)?;
-    run.out.clone_from(&arguments.out);
-    run.json = None;
+    let path = &arguments.report;
+    let mut argv = without(read_argv(path)?, &WHERE_IT_WROTE);
     if let Some(bootstrap) = &arguments.bootstrap {
-        run.bootstrap.clone_from(bootstrap);
-        // The old cluster's process is none of the new one.
-        run.broker_pid = None;
+        argv = without(argv, &WHICH_CLUSTER);
+        argv.extend(["--bootstrap".to_owned(), bootstrap.clone()]);
     }
-    Ok(run)
+    if let Some(out) = &arguments.out {
+        argv.extend(["--out".to_owned(), out.display().to_string()]);
+    }
+    let refused = |reason: String| RerunError::CommandLine {
+        path: path.clone(),
+        reason,
+    };
+    match Cli::try_parse_from(&argv).map_err(|error| refused(error.to_string()))? {
+        Cli {
+            command: Command::Run(mut run),
+        } => {
+            run.argv = argv;
+            Ok(*run)
+        }
+        _ => Err(refused("it is another command".to_owned())),
+    }
 }
 
-fn read(path: &Path) -> Result<RunArgs, RerunError> {
+/// `argv` without these flags and their values, in either of the forms that a flag has.
+fn without(argv: Vec<String>, flags: &[&str]) -> Vec<String> {
+    let mut kept = Vec::with_capacity(argv.len());
+    let mut argv = argv.into_iter();
+    while let Some(argument) = argv.next() {
+        let name = argument
+            .split_once('=')
+            .map_or(argument.as_str(), |it| it.0);
+        if !flags.contains(&name) {
+            kept.push(argument);
+        } else if name == argument {
+            let _value = argv.next();
+        }
+    }
+    kept
+}
+
+fn read_argv(path: &Path) -> Result<Vec<String>, RerunError> {
     let path = path.to_owned();
     let text = match fs::read(&path) {
         Ok(text) => text,
@@ -54,26 +88,11 @@ fn read(path: &Path) -> Result<RunArgs, RerunError> {
         let found = format!("{} version {}", report["schema"], report["schema_version"]);
         return Err(RerunError::Schema { path, found });
     }
-    let argv: Option<Vec<&str>> = report
-        .pointer("/provenance/argv")
-        .and_then(Value::as_array)
-        .map(|argv| argv.iter().filter_map(Value::as_str).collect());
-    let Some(argv) = argv else {
-        return Err(RerunError::NoCommandLine { path });
-    };
-    match Cli::try_parse_from(argv) {
-        Ok(Cli {
-            command: Command::Run(run),
-        }) => Ok(*run),
-        Ok(_) => Err(RerunError::CommandLine {
-            path,
-            reason: "it is another command".to_owned(),
-        }),
-        Err(error) => Err(RerunError::CommandLine {
-            path,
-            reason: error.to_string(),
-        }),
-    }
+    let argv = report.pointer("/provenance/argv").and_then(|argv| {
+        let argv = argv.as_array()?.iter();
+        argv.map(|it| it.as_str().map(str::to_owned)).collect()
+    });
+    argv.ok_or(RerunError::NoCommandLine { path })
 }
 
 #[cfg(test)]
@@ -110,11 +129,15 @@ mod tests {
             "a:1",
             "--out",
             "old",
+            "--json=old.json",
         ];
         let again = rerun(&argv, &["--out", "new"]).expect("a run");
         assert_eq!(again.workload, "1-topic-16-partitions-1kb");
         assert_eq!((again.rate.len(), again.bootstrap.as_str()), (2, "a:1"));
         assert_eq!(again.out, Some(PathBuf::from("new")));
+        assert_eq!(again.json, None);
+        let repeated = argv[..7].iter().chain(["--out", "new"].iter());
+        assert!(again.argv.iter().eq(repeated), "{:?}", again.argv);
         let elsewhere = rerun(&argv, &["--bootstrap", "b:2"]).expect("a run");
         assert_eq!((elsewhere.bootstrap.as_str(), elsewhere.out), ("b:2", None));
     }

@@ -166,7 +166,7 @@ pub fn run(
         workload: workload_report(&run, &broker),
         provenance: Provenance {
             started_unix_ms,
-            argv: std::env::args().collect(),
+            argv: arguments.argv.clone(),
             tool: Tool::this(),
             machine: Machine::this(),
             storage: directory.as_deref().and_then(Storage::of),

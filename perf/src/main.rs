@@ -5,14 +5,17 @@
 mod audit; // proof that no record was lost
 mod baseline; // disk, loopback and memory without a broker
 mod checksum; // CRC-32C of bytes that mostly stay
-mod cli; // flags, and what they must not say
+mod cli; // flags
 mod client; // the Kafka protocol, as far as a load needs it
 mod clock; // one time for all threads
 mod consumer; // tail, replay, reading back
 mod cpu; // /proc: who used how much
+mod driver; // which cluster, and how its clients are set
 mod histogram; // latencies
 mod interrupt; // Ctrl-C
+mod key_distributor; // which key a record gets
 mod live; // counters while it runs
+mod plan; // flags, driver and workload together
 mod producer; // paced sending
 mod progress; // what the terminal shows
 mod provenance; // where a report comes from
@@ -21,8 +24,10 @@ mod record; // what each record carries
 mod report; // JSON, text, raw histograms
 mod run; // the order of a run
 mod schedule; // when each record is due
+mod settings_file; // YAML whose keys are all known
+mod spelling; // what a misspelt name meant
 mod timeline; // second by second
-mod workload; // built-in loads
+mod workload; // built-in loads, and those from files
 
 use std::process::ExitCode;
 
@@ -102,22 +107,7 @@ fn baseline(arguments: &BaselineArgs) -> ExitCode {
 }
 
 fn workloads() -> ExitCode {
-    println!(
-        "{:<38} {:>10} {:>8} {:>9} {:>9} {:>14} {:>9}",
-        "name", "partitions", "message", "producers", "consumers", "rate", "batch"
-    );
-    for workload in workload::BUILT_IN {
-        println!(
-            "{:<38} {:>10} {:>6} B {:>9} {:>9} {:>14} {:>9}",
-            workload.name,
-            workload.partitions_per_topic,
-            workload.message_size,
-            workload.producers_per_topic,
-            workload.consumer_per_subscription,
-            workload.producer_rate.to_string(),
-            workload.batch_bytes
-        );
-    }
+    print!("{}", report::workloads_text());
     ExitCode::SUCCESS
 }
 

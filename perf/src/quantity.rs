@@ -158,6 +158,12 @@ impl fmt::Display for Rate {
     }
 }
 
+impl Serialize for Rate {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
 /// A time as `20s`, `500ms`, `2m` or `1.5h`; zero is allowed.
 pub fn duration(text: &str) -> Result<Duration, QuantityError> {
     let (number, unit) = split(text)?;

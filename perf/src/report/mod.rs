@@ -4,10 +4,12 @@
 mod files;
 mod headline;
 mod summary;
+mod workloads;
 
 pub use files::{RawHistogram, write_directory, write_json};
 pub use headline::Headline;
 pub use summary::{baseline_text, text};
+pub use workloads::workloads_text;
 
 use std::collections::BTreeMap;
 
@@ -62,7 +64,11 @@ pub struct WorkloadReport {
     pub warmup_seconds: f64,
     pub test_duration_seconds: f64,
     pub producer_rates: Vec<Rate>,
+    /// Absent where no driver file was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub driver: Option<String>,
     pub producer_config: BTreeMap<String, String>,
+    pub consumer_config: BTreeMap<String, String>,
     pub topic_config: BTreeMap<String, String>,
     pub durability: Durability,
 }

@@ -45,6 +45,7 @@ fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
         broker.bootstrap,
         durability(report)
     )?;
+    write_settings(out, load)?;
     if !report.provenance.tool.is_optimised() {
         writeln!(
             out,
@@ -91,6 +92,38 @@ fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
         writeln!(out, "No disk baseline: {reason}.")?;
     }
     write_audit(out, report)
+}
+
+/// Everything that was in force, wherever it came from.
+fn write_settings(out: &mut String, load: &WorkloadReport) -> std::fmt::Result {
+    writeln!(
+        out,
+        "driver {}; payload {}; keys {}; warm-up {} s, then {} s for each of {}",
+        load.driver.as_deref().unwrap_or("none"),
+        load.payload,
+        load.key_distributor,
+        load.warmup_seconds,
+        load.test_duration_seconds,
+        load.producer_rates
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join(", "),
+    )?;
+    for (of, settings) in [
+        ("producer", &load.producer_config),
+        ("consumer", &load.consumer_config),
+        ("topic", &load.topic_config),
+    ] {
+        if !settings.is_empty() {
+            let settings: Vec<_> = settings
+                .iter()
+                .map(|(name, value)| format!("{name}={value}"))
+                .collect();
+            writeln!(out, "{of}: {}", settings.join(" "))?;
+        }
+    }
+    Ok(())
 }
 
 fn configured<'a>(load: &'a WorkloadReport, setting: &str) -> &'a str {

@@ -14,14 +14,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::baseline::{self, Baseline, BaselinePlan};
-use crate::cli::{LoadPlan, RunArgs};
+use crate::cli::RunArgs;
 use crate::client::cluster::{Cluster, Settings, Topic};
 use crate::client::connection::Connection;
 use crate::client::error::ClientError;
-use crate::client::fetch::FetchLimits;
 use crate::clock::Clock;
 use crate::cpu::{Pid, pid_listening_on};
 use crate::interrupt::Interrupt;
+use crate::plan::LoadPlan;
 use crate::producer::ledger::Ledger;
 use crate::progress::Progress;
 use crate::provenance::{Broker, Machine, Provenance, Storage, Tool, unix_ms_now};
@@ -31,9 +31,6 @@ use crate::report::{
     AuditOutcome, AuditReport, Durability, Headline, RawHistogram, ReadReport, Report, SCHEMA,
     SCHEMA_VERSION, StepReport, WorkloadReport,
 };
-
-/// How long a consumer's fetch may wait at the log's end.
-const FETCH_WAIT_MS: i32 = 100;
 
 /// Everything that the phases share.
 struct Run<'a> {
@@ -49,15 +46,6 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn fetch_limits(&self) -> FetchLimits {
-        let response_bytes_max = self.arguments.fetch_bytes.0 as i32;
-        FetchLimits {
-            response_bytes_max,
-            partition_bytes_max: response_bytes_max,
-            wait_ms_max: FETCH_WAIT_MS,
-        }
-    }
-
     /// Reading needs at least one reader, also where no consumer follows the producers.
     fn readers(&self) -> u32 {
         self.plan.consumers.max(1)
@@ -91,13 +79,13 @@ pub fn run(
     let clock = Clock::start();
     let mut progress = Progress::new();
     progress.phase("connecting", None);
-    let cluster = Cluster::connect(&arguments.bootstrap)?;
+    let cluster = Cluster::connect(&plan.bootstrap)?;
     let brokers = cluster.brokers()?;
     let broker_pid = arguments
         .broker_pid
         .map(Pid)
-        .or_else(|| local_broker(&arguments.bootstrap));
-    let mut broker = Broker::new(&arguments.bootstrap, &brokers, broker_pid);
+        .or_else(|| local_broker(cluster.bootstrap()));
+    let mut broker = Broker::new(cluster.bootstrap(), &brokers, broker_pid);
     // A broker that does not describe its settings can still be measured.
     broker.settings = brokers
         .first()
@@ -119,8 +107,8 @@ pub fn run(
     let created = cluster.create_topic(
         &name,
         plan.partitions,
-        arguments.replication,
-        &arguments.topic_settings,
+        plan.replication,
+        &plan.topic_settings,
     )?;
     let topic = Arc::new(cluster.await_topic(&name, plan.partitions)?);
     broker.topic_settings = cluster.topic_settings(&name).ok();
@@ -284,46 +272,34 @@ fn take_baseline(
 }
 
 fn workload_report(run: &Run, broker: &Broker) -> WorkloadReport {
-    let (plan, arguments) = (&run.plan, run.arguments);
+    let plan = &run.plan;
     let setting = |name: &str| {
         let of = |settings: &Option<Settings>| settings.as_ref()?.get(name).cloned().flatten();
         of(&broker.topic_settings).or_else(|| of(&broker.settings))
     };
     let flush_messages = setting("flush.messages");
-    let producer_config = [
-        ("acks", plan.acks.on_wire().to_string()),
-        ("batch.size", plan.batch_bytes_max.to_string()),
-        ("max.request.size", plan.request_bytes_max.to_string()),
-        ("linger.ms", plan.linger.as_millis().to_string()),
-        (
-            "max.in.flight.requests.per.connection",
-            plan.in_flight_max.to_string(),
-        ),
-        ("enable.idempotence", plan.idempotence.to_string()),
-        ("compression.type", "none".to_owned()),
-    ];
     WorkloadReport {
         name: plan.workload.clone(),
         topic: run.topic.name.clone(),
         topics: 1,
         partitions_per_topic: plan.partitions,
-        replication_factor: arguments.replication,
+        replication_factor: plan.replication,
         message_size: plan.message_bytes,
         payload: "half random, half zero",
         key_distributor: "NO_KEY",
         producers_per_topic: plan.producers,
         subscriptions_per_topic: u32::from(plan.consumers > 0),
         consumer_per_subscription: plan.consumers,
-        warmup_seconds: arguments.warmup.as_secs_f64(),
-        test_duration_seconds: arguments.duration.as_secs_f64(),
+        warmup_seconds: plan.warmup.as_secs_f64(),
+        test_duration_seconds: plan.duration.as_secs_f64(),
         producer_rates: plan.rates.clone(),
-        producer_config: producer_config
-            .map(|(name, value)| (name.to_owned(), value))
-            .into(),
-        topic_config: arguments.topic_settings.iter().cloned().collect(),
+        driver: plan.driver.clone(),
+        producer_config: plan.producer_config(),
+        consumer_config: plan.consumer_config(),
+        topic_config: plan.topic_settings.iter().cloned().collect(),
         durability: Durability {
             acks: plan.acks.on_wire(),
-            replication_factor: arguments.replication,
+            replication_factor: plan.replication,
             min_insync_replicas: setting("min.insync.replicas"),
             synced_before_ack: flush_messages.as_ref().map(|value| value == "1"),
             flush_messages,

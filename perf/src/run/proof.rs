@@ -100,7 +100,7 @@ impl Run<'_> {
         let (id, message_bytes) = (self.id, self.plan.message_bytes as u64);
         let results: Vec<_> = thread::scope(|scope| {
             let mut readers = Vec::new();
-            for (number, plan) in plans(&self.topic, self.readers(), &ranges, self.fetch_limits())
+            for (number, plan) in plans(&self.topic, self.readers(), &ranges, self.plan.fetch)
                 .into_iter()
                 .enumerate()
             {

@@ -49,7 +49,7 @@ impl Run<'_> {
         let until_ns = begin_ns + self.arguments.read_duration.as_nanos() as u64;
         let results: Vec<Result<ReplayResult, ClientError>> = thread::scope(|scope| {
             let mut readers = Vec::new();
-            for (number, plan) in plans(&self.topic, self.readers(), ranges, self.fetch_limits())
+            for (number, plan) in plans(&self.topic, self.readers(), ranges, self.plan.fetch)
                 .into_iter()
                 .enumerate()
             {

@@ -65,8 +65,8 @@ impl Run<'_> {
         let start_ns =
             self.clock.now_ns() + START_DELAY.as_nanos() as u64 + self.connect_allowance_ns();
         let window = Window {
-            start_ns: start_ns + self.arguments.warmup.as_nanos() as u64,
-            end_ns: start_ns + (self.arguments.warmup + self.arguments.duration).as_nanos() as u64,
+            start_ns: start_ns + self.plan.warmup.as_nanos() as u64,
+            end_ns: start_ns + (self.plan.warmup + self.plan.duration).as_nanos() as u64,
         };
         let schedules: Vec<_> = (0..self.plan.producers)
             .map(|producer| self.schedule(rate, producer, start_ns, window.end_ns))
@@ -88,7 +88,7 @@ impl Run<'_> {
         let ranges: Vec<_> = starts_at.iter().map(|offset| (*offset, i64::MAX)).collect();
         let consumers: Vec<_> = match self.plan.consumers {
             0 => Vec::new(),
-            count => plans(&self.topic, count, &ranges, self.fetch_limits()),
+            count => plans(&self.topic, count, &ranges, self.plan.fetch),
         };
         let consumers: Vec<JoinHandle<TailResult>> = consumers
             .into_iter()
@@ -115,9 +115,7 @@ impl Run<'_> {
 
         self.progress.phase(
             &format!("load {rate}"),
-            Some(Extent::Time(
-                self.arguments.warmup + self.arguments.duration,
-            )),
+            Some(Extent::Time(self.plan.warmup + self.plan.duration)),
         );
         let mut timeline = Timeline::new(start_ns, schedules, self.plan.message_bytes as u64);
         let edges = self.watch(start_ns, window, &live, &mut timeline, &producers);

@@ -33,6 +33,7 @@ pub enum Anomaly {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     pub anomaly: Anomaly,
+    pub topic: String,
     pub partition: usize,
     /// Absent where the record is.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -82,6 +83,7 @@ impl AuditFindings {
 /// The audit of one partition, fed with its batches in offset order.
 pub struct PartitionAudit<'a> {
     run: RunId,
+    topic: &'a str,
     partition: usize,
     streams: BTreeMap<ProducerNumber, StreamAudit<'a>>,
     next_offset: i64,
@@ -147,8 +149,14 @@ impl StreamAudit<'_> {
 }
 
 impl<'a> PartitionAudit<'a> {
-    /// `ledgers`: those of all producers of the run; `first_offset`: where the reading begins.
-    pub fn new(run: RunId, partition: usize, ledgers: &'a [Ledger], first_offset: i64) -> Self {
+    /// `ledgers`: those of all producers of the topic; `first_offset`: where the reading begins.
+    pub fn new(
+        run: RunId,
+        topic: &'a str,
+        partition: usize,
+        ledgers: &'a [Ledger],
+        first_offset: i64,
+    ) -> Self {
         let stream = |ledger: &'a Ledger| {
             (
                 ledger.producer,
@@ -173,6 +181,7 @@ impl<'a> PartitionAudit<'a> {
         };
         Self {
             run,
+            topic,
             partition,
             streams,
             next_offset: first_offset,
@@ -308,6 +317,7 @@ impl<'a> PartitionAudit<'a> {
             record_count,
             Finding {
                 anomaly,
+                topic: self.topic.to_owned(),
                 partition: self.partition,
                 offset,
                 detail,
@@ -360,7 +370,7 @@ mod tests {
     /// Numbers the batches as a broker would and audits the result.
     fn audit(ledger: Ledger, log: &[Vec<u8>]) -> AuditFindings {
         let ledgers = [ledger];
-        let mut audit = PartitionAudit::new(RUN, 0, &ledgers, 0);
+        let mut audit = PartitionAudit::new(RUN, "t", 0, &ledgers, 0);
         let mut offset = 0i64;
         for batch in log {
             let mut batch = batch.clone();
@@ -495,7 +505,7 @@ mod tests {
     fn a_hole_in_the_offsets_is_found() {
         let (ledger, log) = sent();
         let ledgers = [ledger];
-        let mut audit = PartitionAudit::new(RUN, 0, &ledgers, 0);
+        let mut audit = PartitionAudit::new(RUN, "t", 0, &ledgers, 0);
         for (number, batch) in log.iter().enumerate() {
             let mut batch = batch.clone();
             let offset = number as i64 * 3 + if number < 5 { 0 } else { 2 };

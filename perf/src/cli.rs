@@ -90,13 +90,17 @@ pub struct RunArgs {
     /// Largest Produce request, if batches of several partitions are due together [default: the driver's, or 1MB]
     #[arg(long)]
     pub request_bytes: Option<Bytes>,
-    /// Partitions of the topic [default: the workload's]
+    /// Topics, each with partitions, producers and subscriptions of its own [default: the workload's]
+    #[arg(long)]
+    pub topics: Option<u32>,
+    /// Partitions of each topic [default: the workload's]
     #[arg(long)]
     pub partitions: Option<u32>,
     /// Copies of each partition [default: the driver's, or 1]
     #[arg(long)]
     pub replication: Option<u16>,
-    /// Use this topic, created if it is not there, and keep it [default: a new one that is deleted afterwards]
+    /// Use this topic, created if it is not there, and keep it; of several topics each has a number behind the
+    /// name [default: a new one that is deleted afterwards]
     #[arg(long)]
     pub topic: Option<String>,
     /// Setting of the created topic, as flush.messages=1; may be repeated
@@ -114,10 +118,13 @@ pub struct RunArgs {
     /// Requests under way from one producer to one broker [default: the driver's, or 5]
     #[arg(long)]
     pub in_flight: Option<usize>,
-    /// Producer threads [default: the workload's]
+    /// Producer threads of each topic [default: the workload's]
     #[arg(long)]
     pub producers: Option<u32>,
-    /// Consumers that follow the producers; 0 measures producing alone [default: the workload's]
+    /// Sets of consumers of each topic; every set reads every record [default: the workload's]
+    #[arg(long)]
+    pub subscriptions: Option<u32>,
+    /// Consumers of each subscription, which follow the producers and share its partitions; 0 measures producing alone [default: the workload's]
     #[arg(long)]
     pub consumers: Option<u32>,
     /// Number the batches so that the broker drops repeats; needs --acks all [default: the driver's, or false]

@@ -45,11 +45,15 @@ pub struct LoadPlan {
     pub warmup: Duration,
     pub duration: Duration,
     pub rates: Vec<Rate>,
+    pub topics: u32,
+    /// Of each topic, as are the producers and the subscriptions.
     pub partitions: u32,
     pub message_bytes: usize,
     pub batch_bytes_max: usize,
     pub request_bytes_max: usize,
     pub producers: u32,
+    pub subscriptions: u32,
+    /// Of each subscription.
     pub consumers: u32,
     pub acks: Acks,
     pub linger: Duration,
@@ -71,7 +75,7 @@ pub enum PlanError {
         "messages of {got} bytes are too small: {STAMP_BYTES} bytes carry a record's sequence and checksum"
     )]
     MessageTooSmall { got: u64 },
-    #[error("{name} {got} is too large: at most {max}")]
+    #[error("{name}: {got} is too many or too large, at most {max}")]
     TooLarge {
         name: &'static str,
         got: u64,
@@ -149,6 +153,7 @@ impl RunArgs {
                 .or(load.test_duration)
                 .unwrap_or(DURATION_DEFAULT),
             rates,
+            topics: self.topics.unwrap_or(load.topics),
             partitions: self.partitions.unwrap_or(load.partitions_per_topic),
             message_bytes: within(
                 "message size",
@@ -159,6 +164,7 @@ impl RunArgs {
             batch_bytes_max: within("batch size", batch_bytes, BATCH_BYTES_MAX)? as usize,
             request_bytes_max: within("request size", request_bytes, BATCH_BYTES_MAX)? as usize,
             producers: self.producers.unwrap_or(load.producers_per_topic),
+            subscriptions: self.subscriptions.unwrap_or(load.subscriptions_per_topic),
             consumers: self.consumers.unwrap_or(load.consumer_per_subscription),
             acks: match self.acks {
                 Some(AcksArg::None) => Acks::None,
@@ -235,11 +241,14 @@ impl LoadPlan {
     }
 
     fn check(&self) -> Result<(), PlanError> {
-        within("partitions", u64::from(self.partitions), PARTITIONS_MAX)?;
-        within("producers", u64::from(self.producers), CLIENTS_MAX)?;
-        within("consumers", u64::from(self.consumers), CLIENTS_MAX)?;
+        let of_all_topics = |count: u32| u64::from(self.topics) * u64::from(count);
+        let readers = of_all_topics(self.subscriptions).saturating_mul(u64::from(self.consumers));
+        within("partitions", of_all_topics(self.partitions), PARTITIONS_MAX)?;
+        within("producers", of_all_topics(self.producers), CLIENTS_MAX)?;
+        within("consumers", readers, CLIENTS_MAX)?;
         let not_zero = [
             ("duration", self.duration.is_zero()),
+            ("topics", self.topics == 0),
             ("partitions", self.partitions == 0),
             ("producers", self.producers == 0),
             ("in-flight", self.in_flight_max == 0),
@@ -307,11 +316,6 @@ fn within(name: &'static str, got: u64, max: u64) -> Result<u64, PlanError> {
 fn supported(load: &Workload) -> Result<(), PlanError> {
     use crate::key_distributor::KeyDistributor;
     let refused = [
-        ("more than one topic", load.topics > 1),
-        (
-            "more than one subscription",
-            load.subscriptions_per_topic > 1,
-        ),
         ("a payload file", matches!(load.payload, Payload::File(_))),
         (
             "a randomBytesRatio other than 0.5",

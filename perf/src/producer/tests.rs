@@ -58,8 +58,8 @@ fn produce(broker: &FakeBroker, change: impl FnOnce(&mut ProducerPlan)) -> Produ
 fn audit(broker: &FakeBroker, result: &ProducerResult) -> AuditFindings {
     let ledgers = [result.ledger.clone()];
     let mut audits = [
-        PartitionAudit::new(RUN, 0, &ledgers, 0),
-        PartitionAudit::new(RUN, 1, &ledgers, 0),
+        PartitionAudit::new(RUN, "t", 0, &ledgers, 0),
+        PartitionAudit::new(RUN, "t", 1, &ledgers, 0),
     ];
     for appended in broker.appended.try_iter() {
         let mut records = appended.records.to_vec();

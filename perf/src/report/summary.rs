@@ -19,8 +19,10 @@ fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
     let load = &report.workload;
     writeln!(
         out,
-        "{}: {} partition{}, {}-byte records, batches of at most {} bytes, linger {} ms, acks={}, {} producer{}, {} consumer{}",
+        "{}: {} topic{}, of each {} partition{}, {}-byte records, batches of at most {} bytes, linger {} ms, acks={}, {} producer{}, {} subscription{} of {} consumer{}",
         load.name,
+        load.topics,
+        plural(load.topics),
         load.partitions_per_topic,
         plural(load.partitions_per_topic),
         load.message_size,
@@ -29,6 +31,8 @@ fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
         load.durability.acks,
         load.producers_per_topic,
         plural(load.producers_per_topic),
+        load.subscriptions_per_topic,
+        plural(load.subscriptions_per_topic),
         load.consumer_per_subscription,
         plural(load.consumer_per_subscription),
     )?;
@@ -302,8 +306,8 @@ fn write_audit(out: &mut String, report: &Report) -> std::fmt::Result {
                     .map_or_else(String::new, |offset| format!(" offset {offset}"));
                 writeln!(
                     out,
-                    "  partition {}{offset}: {:?}: {}",
-                    finding.partition, finding.anomaly, finding.detail
+                    "  topic {} partition {}{offset}: {:?}: {}",
+                    finding.topic, finding.partition, finding.anomaly, finding.detail
                 )?;
             }
             Ok(())

@@ -13,19 +13,28 @@ pub fn workloads_text() -> String {
 fn write_all(out: &mut String) -> std::fmt::Result {
     writeln!(
         out,
-        "{:<44} {:>6} {:>10} {:>8} {:>9} {:>9} {:>15} {:>9}",
-        "name", "topics", "partitions", "message", "producers", "consumers", "rate", "batch"
+        "{:<44} {:>6} {:>10} {:>8} {:>9} {:>13} {:>9} {:>14} {:>9}",
+        "name",
+        "topics",
+        "partitions",
+        "message",
+        "producers",
+        "subscriptions",
+        "consumers",
+        "rate",
+        "batch"
     )?;
     for built_in in BUILT_IN {
         let load = built_in.workload();
         writeln!(
             out,
-            "{:<44} {:>6} {:>10} {:>6} B {:>9} {:>9} {:>15} {:>9}",
+            "{:<44} {:>6} {:>10} {:>6} B {:>9} {:>13} {:>9} {:>14} {:>9}",
             load.name,
             load.topics,
             load.partitions_per_topic,
             load.message_size,
             load.producers_per_topic,
+            load.subscriptions_per_topic,
             load.consumer_per_subscription,
             load.producer_rate
                 .map_or_else(|| "search".to_owned(), |rate| rate.to_string()),
@@ -35,7 +44,7 @@ fn write_all(out: &mut String) -> std::fmt::Result {
     }
     writeln!(
         out,
-        "\nPartitions, producers and consumers are each topic's; the rate is that of all topics. A batch is what the load is\n\
+        "\nPartitions, producers and subscriptions are each topic's, consumers each subscription's; the rate is that of all topics. A batch is what the load is\n\
          usually sent in: --batch-bytes or a driver's batch.size says otherwise."
     )
 }

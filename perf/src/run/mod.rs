@@ -8,11 +8,13 @@ mod meter;
 mod proof;
 mod reads;
 mod step;
+mod topics;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use self::topics::Stretch;
 use crate::baseline::{self, Baseline, BaselinePlan};
 use crate::cli::RunArgs;
 use crate::client::cluster::{Cluster, Settings, Topic};
@@ -22,7 +24,6 @@ use crate::clock::Clock;
 use crate::cpu::{Pid, pid_listening_on};
 use crate::interrupt::Interrupt;
 use crate::plan::LoadPlan;
-use crate::producer::ledger::Ledger;
 use crate::progress::Progress;
 use crate::provenance::{Broker, Machine, Provenance, Storage, Tool, unix_ms_now};
 use crate::quantity::Rate;
@@ -39,7 +40,9 @@ struct Run<'a> {
     id: RunId,
     clock: Clock,
     cluster: Cluster,
-    topic: Arc<Topic>,
+    /// What the topics are called, without their numbers.
+    name: String,
+    topics: Vec<Arc<Topic>>,
     broker_pid: Option<Pid>,
     progress: Progress,
     interrupt: Interrupt,
@@ -57,7 +60,6 @@ impl Run<'_> {
 struct Measured {
     steps: Vec<StepReport>,
     reads: Vec<ReadReport>,
-    ledgers: Vec<Ledger>,
     histograms: Vec<RawHistogram>,
     audit: Option<AuditReport>,
     failure: Option<String>,
@@ -104,14 +106,9 @@ pub fn run(
         .topic
         .clone()
         .unwrap_or_else(|| format!("corelog-perf-{:08x}", id.0));
-    let created = cluster.create_topic(
-        &name,
-        plan.partitions,
-        plan.replication,
-        &plan.topic_settings,
-    )?;
-    let topic = Arc::new(cluster.await_topic(&name, plan.partitions)?);
-    broker.topic_settings = cluster.topic_settings(&name).ok();
+    let names = topics::names(&name, plan.topics);
+    let (topics, created) = topics::create(&cluster, &names, &plan)?;
+    broker.topic_settings = cluster.topic_settings(&names[0]).ok();
 
     let mut run = Run {
         arguments,
@@ -119,19 +116,15 @@ pub fn run(
         id,
         clock,
         cluster,
-        topic,
+        name,
+        topics,
         broker_pid,
         progress,
         interrupt,
     };
     let measured = run.measure();
-    if created
-        && arguments.topic.is_none()
-        && !arguments.keep_topic
-        && let Err(error) = run.cluster.delete_topic(&name)
-    {
-        run.progress
-            .note(&format!("the topic {name} could not be deleted: {error}"));
+    if arguments.topic.is_none() && !arguments.keep_topic {
+        run.delete_topics(&created);
     }
     let complete = measured.failure.is_none() && !run.interrupt.is_asked();
     let baseline_after = if complete {
@@ -191,7 +184,8 @@ impl Run<'_> {
     }
 
     fn measure_into(&mut self, measured: &mut Measured) -> Result<(), ClientError> {
-        let offsets_before = self.cluster.end_offsets(&self.topic)?;
+        let starts = self.end_offsets()?;
+        let mut ledgers = vec![Vec::new(); self.topics.len()];
         let mut max_bytes_per_s = 0.0;
         for (number, rate) in self.plan.rates.clone().into_iter().enumerate() {
             if self.interrupt.is_asked() {
@@ -208,14 +202,28 @@ impl Run<'_> {
                 max_bytes_per_s = outcome.report.acked_mb_per_s * 1e6;
             }
             measured.steps.push(outcome.report);
-            measured.ledgers.extend(outcome.ledgers);
+            for (of_topic, more) in ledgers.iter_mut().zip(outcome.ledgers) {
+                of_topic.extend(more);
+            }
             measured.histograms.extend(outcome.histograms);
         }
-        let offsets_after = self.cluster.end_offsets(&self.topic)?;
+        let ends = self.end_offsets()?;
+        let stretches: Vec<_> = self
+            .topics
+            .iter()
+            .zip(starts.into_iter().zip(ends))
+            .zip(ledgers)
+            .map(|((topic, (starts, ends)), ledgers)| Stretch {
+                topic: Arc::clone(topic),
+                starts,
+                ends,
+                ledgers,
+            })
+            .collect();
         if !self.arguments.read_duration.is_zero() {
-            measured.reads = self.reads(&offsets_before, &offsets_after);
+            measured.reads = self.reads(&stretches);
         }
-        let audit = self.prove(&measured.ledgers, &offsets_before, &offsets_after);
+        let audit = self.prove(&stretches);
         if audit.outcome == AuditOutcome::Incomplete {
             measured.failure = audit.failure.clone();
         }
@@ -280,15 +288,15 @@ fn workload_report(run: &Run, broker: &Broker) -> WorkloadReport {
     let flush_messages = setting("flush.messages");
     WorkloadReport {
         name: plan.workload.clone(),
-        topic: run.topic.name.clone(),
-        topics: 1,
+        topic: run.name.clone(),
+        topics: plan.topics,
         partitions_per_topic: plan.partitions,
         replication_factor: plan.replication,
         message_size: plan.message_bytes,
         payload: "half random, half zero",
         key_distributor: "NO_KEY",
         producers_per_topic: plan.producers,
-        subscriptions_per_topic: u32::from(plan.consumers > 0),
+        subscriptions_per_topic: plan.subscriptions,
         consumer_per_subscription: plan.consumers,
         warmup_seconds: plan.warmup.as_secs_f64(),
         test_duration_seconds: plan.duration.as_secs_f64(),

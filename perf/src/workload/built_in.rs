@@ -16,15 +16,16 @@ pub struct BuiltIn {
     partitions_per_topic: u32,
     message_size: u64,
     producers_per_topic: u32,
+    subscriptions_per_topic: u32,
     consumer_per_subscription: u32,
     rate: Rate,
 }
 
-/// Producers and consumers of a topic.
-struct Clients(u32, u32);
+/// Producers of a topic, its subscriptions, and the consumers of each.
+struct Clients(u32, u32, u32);
 
-const ONE: Clients = Clients(1, 1);
-const FOUR: Clients = Clients(4, 4);
+const ONE: Clients = Clients(1, 1, 1);
+const FOUR: Clients = Clients(4, 1, 4);
 
 /// The benchmark's files offer 10,000,000 messages a second, or 0 for a search: more than is ever taken.
 const MAX: Rate = Rate::Max;
@@ -44,7 +45,7 @@ const fn topics(
     name: &'static str,
     partitions_per_topic: u32,
     message_size: u64,
-    Clients(producers_per_topic, consumer_per_subscription): Clients,
+    Clients(producers_per_topic, subscriptions_per_topic, consumer_per_subscription): Clients,
     rate: Rate,
 ) -> BuiltIn {
     BuiltIn {
@@ -53,6 +54,7 @@ const fn topics(
         partitions_per_topic,
         message_size,
         producers_per_topic,
+        subscriptions_per_topic,
         consumer_per_subscription,
         rate,
     }
@@ -67,7 +69,7 @@ const fn k(thousands: u64) -> Rate {
 pub const BUILT_IN: &[BuiltIn] = &[
     one_topic("1-topic-1-partition-1kb", 1, 1024, ONE, k(50)),
     one_topic("1-topic-1-partition-100b", 1, 100, ONE, k(50)),
-    one_topic("1-topic-3-partition-100b-3producers", 3, 100, Clients(3, 1), MAX),
+    one_topic("1-topic-3-partition-100b-3producers", 3, 100, Clients(3, 1, 1), MAX),
     one_topic("1-topic-6-partition-100b", 6, 100, ONE, k(50)),
     one_topic("1-topic-16-partition-100b", 16, 100, ONE, k(50)),
     one_topic("1-topic-16-partitions-1kb", 16, 1024, ONE, k(50)),
@@ -85,19 +87,24 @@ pub const BUILT_IN: &[BuiltIn] = &[
     one_topic("max-rate-1-topic-1-partition-1p-1c-100b", 1, 100, ONE, MAX),
     one_topic("max-rate-1-topic-1-partition-1p-1c-1kb", 1, 1024, ONE, MAX),
     one_topic("max-rate-1-topic-1-partition-1p-1c-64kb", 1, 65_536, ONE, MAX),
-    one_topic("max-rate-1-topic-1-partition-4p-1c-1kb", 1, 1024, Clients(4, 1), MAX),
+    one_topic("max-rate-1-topic-1-partition-4p-1c-1kb", 1, 1024, Clients(4, 1, 1), MAX),
     one_topic("max-rate-1-topic-10-partitions-1p-1c-100b", 10, 100, ONE, MAX),
     one_topic("max-rate-1-topic-10-partitions-1p-1c-1kb", 10, 1024, ONE, MAX),
     one_topic("max-rate-1-topic-10-partitions-1p-1c-64kb", 10, 65_536, ONE, MAX),
-    one_topic("max-rate-1-topic-10-partitions-10p-10c-100b", 10, 100, Clients(10, 10), MAX),
-    one_topic("max-rate-1-topic-10-partitions-10p-10c-1kb", 10, 1024, Clients(10, 10), MAX),
-    one_topic("max-rate-1-topic-10-partitions-10p-10c-64kb", 10, 65_536, Clients(10, 10), MAX),
+    one_topic("max-rate-1-topic-10-partitions-10p-10c-100b", 10, 100, Clients(10, 1, 10), MAX),
+    one_topic("max-rate-1-topic-10-partitions-10p-10c-1kb", 10, 1024, Clients(10, 1, 10), MAX),
+    one_topic("max-rate-1-topic-10-partitions-10p-10c-64kb", 10, 65_536, Clients(10, 1, 10), MAX),
     one_topic("max-rate-1-topic-16-partitions-100b", 16, 100, ONE, MAX),
     one_topic("max-rate-1-topic-16-partitions-1kb", 16, 1024, ONE, MAX),
     one_topic("max-rate-1-topic-100-partitions-100b", 100, 100, ONE, MAX),
     one_topic("max-rate-1-topic-100-partitions-1kb", 100, 1024, ONE, MAX),
     one_topic("max-rate-1-topic-100-partitions-1p-1c-100b", 100, 100, ONE, MAX),
     one_topic("max-rate-1-topic-100-partitions-1p-1c-1kb", 100, 1024, ONE, MAX),
+    topics(10, "10-topic-16-partition-1kb", 16, 1024, ONE, k(500)),
+    topics(100, "100-topics-1-partitions-1kb", 1, 1024, Clients(1, 3, 1), k(150)),
+    topics(10, "1m-10-topics-1-partition-100b", 1, 100, ONE, k(1000)),
+    topics(10, "1m-10-topics-3-partitions-100b", 3, 100, ONE, k(1000)),
+    topics(10, "1m-10-topics-16-partitions-100b", 16, 100, ONE, k(1000)),
     one_topic("simple-workload", 10, 1024, ONE, k(10)),
 ];
 
@@ -111,7 +118,7 @@ impl BuiltIn {
             payload: Payload::default(),
             key_distributor: KeyDistributor::NoKey,
             producers_per_topic: self.producers_per_topic,
-            subscriptions_per_topic: 1,
+            subscriptions_per_topic: self.subscriptions_per_topic,
             consumer_per_subscription: self.consumer_per_subscription,
             producer_rate: Some(self.rate),
             warmup: None,
@@ -128,6 +135,11 @@ fn usual_batch_bytes(partitions: u32) -> u64 {
         2..=16 => 131_072,
         _ => 16_384,
     }
+}
+
+/// The benchmark's names for loads whose consumers begin behind a backlog.
+pub fn is_backlog(name: &str) -> bool {
+    name.starts_with("backlog-") || name.ends_with("-backlog")
 }
 
 #[cfg(test)]

@@ -72,6 +72,11 @@ pub enum WorkloadError {
         name: String,
         suggestion: Option<&'static str>,
     },
+    #[error(
+        "'{0}' needs consumers that begin behind a backlog, which is not supported: they follow the producers, and the \
+         log is read from its start after the load"
+    )]
+    Backlog(String),
     #[error(transparent)]
     File(#[from] FileError),
 }
@@ -84,6 +89,9 @@ pub fn find(name_or_path: &str) -> Result<Workload, WorkloadError> {
             .any(|end| name_or_path.ends_with(end))
     {
         return Ok(Workload::read(Path::new(name_or_path))?);
+    }
+    if built_in::is_backlog(name_or_path) {
+        return Err(WorkloadError::Backlog(name_or_path.to_owned()));
     }
     let by_name = BUILT_IN.iter().find(|known| known.name == name_or_path);
     by_name
@@ -111,6 +119,12 @@ mod tests {
                 .contains("did you mean '1-topic-16-partitions-1kb'?")
         );
         assert!(!message("nonsense").contains("did you mean"));
+    }
+
+    #[test]
+    fn a_backlog_workload_is_refused_and_not_run_as_something_else() {
+        let name = "1-topic-100-partitions-1kb-4p-4c-200k-backlog";
+        assert!(matches!(find(name), Err(WorkloadError::Backlog(_))));
     }
 
     #[test]

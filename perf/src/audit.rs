@@ -341,7 +341,7 @@ mod tests {
 
     /// Ten batches of three records, all acked, and the log that a right broker makes of them.
     fn sent() -> (Ledger, Vec<Vec<u8>>) {
-        let template = BatchTemplate::new(RUN, PRODUCER, ProducerIdentity::NONE, 64, 1000);
+        let template = BatchTemplate::new(RUN, PRODUCER, ProducerIdentity::NONE, 64, 1000, None);
         let mut ledger = Ledger::new(PRODUCER, 1);
         let mut log = Vec::new();
         for _ in 0..BATCHES {
@@ -352,6 +352,7 @@ mod tests {
                 record_count: RECORDS_PER_BATCH,
                 first_record: 0,
                 built_ns: 0,
+                keyed: None,
             };
             let mut slot = template.slot();
             let size = template.encode(
@@ -462,6 +463,7 @@ mod tests {
                 record_count: RECORDS_PER_BATCH,
                 first_record: 0,
                 built_ns: 0,
+                keyed: None,
             };
             ledger.ack(
                 &span,
@@ -486,6 +488,7 @@ mod tests {
                 record_count: RECORDS_PER_BATCH,
                 first_record: 0,
                 built_ns: 0,
+                keyed: None,
             };
             match number {
                 3 => ledger.refuse(&span),

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::keys::KeyDistributor;
 use crate::quantity::{self, Bytes, Rate};
 use crate::workload;
 
@@ -127,6 +128,15 @@ pub struct RunArgs {
     /// Consumers of each subscription, which follow the producers and share its partitions; 0 measures producing alone [default: the workload's]
     #[arg(long)]
     pub consumers: Option<u32>,
+    /// Which keys the records have [default: the workload's]
+    #[arg(long)]
+    pub keys: Option<KeyDistributor>,
+    /// How many different keys there are [default: 10000]
+    #[arg(long)]
+    pub key_count: Option<u32>,
+    /// How uneven zipf is: the n-th key comes 1/n^EXPONENT as often as the first [default: 0.99]
+    #[arg(long, value_name = "EXPONENT")]
+    pub zipf_exponent: Option<f64>,
     /// Number the batches so that the broker drops repeats; needs --acks all [default: the driver's, or false]
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "true|false")]
     pub idempotence: Option<bool>,

@@ -13,7 +13,7 @@ mod cpu; // /proc: who used how much
 mod driver; // which cluster, and how its clients are set
 mod histogram; // latencies
 mod interrupt; // Ctrl-C
-mod key_distributor; // which key a record gets
+mod keys; // record keys, and their partitions
 mod live; // counters while it runs
 mod plan; // flags, driver and workload together
 mod producer; // paced sending

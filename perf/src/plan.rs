@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::cli::{AcksArg, RunArgs};
 use crate::client::fetch::FetchLimits;
 use crate::driver::Driver;
+use crate::keys::{KEY_COUNT_DEFAULT, KEY_COUNT_MAX, KeyDistributor, ZIPF_EXPONENT_DEFAULT};
 use crate::producer::frame::Acks;
 use crate::quantity::{Bytes, Rate};
 use crate::record::STAMP_BYTES;
@@ -33,6 +34,16 @@ const FETCH_BYTES_MAX: u64 = 256 * 1024 * 1024;
 const FETCH_WAIT_MS_MAX: u64 = 60_000;
 const PARTITIONS_MAX: u64 = 100_000;
 const CLIENTS_MAX: u64 = 1_000;
+/// Beyond it nearly every record has the first key.
+const ZIPF_EXPONENT_MAX: f64 = 10.0;
+
+/// Which keys the records have.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct KeyPlan {
+    pub distributor: KeyDistributor,
+    pub count: u32,
+    pub zipf_exponent: f64,
+}
 
 #[derive(Clone, Debug)]
 pub struct LoadPlan {
@@ -49,6 +60,7 @@ pub struct LoadPlan {
     /// Of each topic, as are the producers and the subscriptions.
     pub partitions: u32,
     pub message_bytes: usize,
+    pub keys: KeyPlan,
     pub batch_bytes_max: usize,
     pub request_bytes_max: usize,
     pub producers: u32,
@@ -93,6 +105,13 @@ pub enum PlanError {
         "the workload's producerRate 0 asks for a search of the highest rate, which is not supported; say --rate, as in --rate max"
     )]
     RateSearch,
+    #[error("--{flag} has no effect with keys of kind {distributor:?}")]
+    WithoutKeys {
+        flag: &'static str,
+        distributor: KeyDistributor,
+    },
+    #[error("--zipf-exponent must be more than 0 and at most {ZIPF_EXPONENT_MAX}, not {0}")]
+    ZipfExponent(f64),
     #[error("the broker address '{0}' is not HOST:PORT")]
     Bootstrap(String),
     #[error("{0} is not supported")]
@@ -160,6 +179,7 @@ impl RunArgs {
                 bytes(self.message_size).unwrap_or(load.message_size),
                 MESSAGE_BYTES_MAX,
             )? as usize,
+            keys: self.key_plan(load.key_distributor)?,
             // Kafka's clients take a batch size of 0 for one record a batch.
             batch_bytes_max: within("batch size", batch_bytes, BATCH_BYTES_MAX)? as usize,
             request_bytes_max: within("request size", request_bytes, BATCH_BYTES_MAX)? as usize,
@@ -184,6 +204,40 @@ impl RunArgs {
                 .unwrap_or(false),
             fetch: self.fetch_limits(&driver.consumer)?,
         })
+    }
+
+    fn key_plan(&self, of_workload: KeyDistributor) -> Result<KeyPlan, PlanError> {
+        let plan = KeyPlan {
+            distributor: self.keys.unwrap_or(of_workload),
+            count: self.key_count.unwrap_or(KEY_COUNT_DEFAULT),
+            zipf_exponent: self.zipf_exponent.unwrap_or(ZIPF_EXPONENT_DEFAULT),
+        };
+        let flags = [
+            (
+                "key-count",
+                self.key_count.is_some(),
+                plan.distributor != KeyDistributor::NoKey,
+            ),
+            (
+                "zipf-exponent",
+                self.zipf_exponent.is_some(),
+                plan.distributor == KeyDistributor::Zipf,
+            ),
+        ];
+        if let Some((flag, ..)) = flags.into_iter().find(|(_, said, used)| *said && !used) {
+            return Err(PlanError::WithoutKeys {
+                flag,
+                distributor: plan.distributor,
+            });
+        }
+        if !(plan.zipf_exponent > 0.0 && plan.zipf_exponent <= ZIPF_EXPONENT_MAX) {
+            return Err(PlanError::ZipfExponent(plan.zipf_exponent));
+        }
+        within("key count", u64::from(plan.count), u64::from(KEY_COUNT_MAX))?;
+        if plan.count == 0 {
+            return Err(PlanError::Zero { name: "key count" });
+        }
+        Ok(plan)
     }
 
     fn fetch_limits(
@@ -314,16 +368,11 @@ fn within(name: &'static str, got: u64, max: u64) -> Result<u64, PlanError> {
 
 /// What a workload may say and a run cannot do.
 fn supported(load: &Workload) -> Result<(), PlanError> {
-    use crate::key_distributor::KeyDistributor;
     let refused = [
         ("a payload file", matches!(load.payload, Payload::File(_))),
         (
             "a randomBytesRatio other than 0.5",
             matches!(load.payload, Payload::Random { random_bytes_ratio, .. } if random_bytes_ratio != 0.5),
-        ),
-        (
-            "a keyDistributor other than NO_KEY",
-            load.key_distributor != KeyDistributor::NoKey,
         ),
     ];
     match refused.into_iter().find(|(_, is_asked)| *is_asked) {
@@ -405,6 +454,31 @@ mod tests {
             plan(&["--bootstrap", "localhost"]),
             Err(PlanError::Bootstrap(_))
         ));
+    }
+
+    #[test]
+    fn a_key_flag_that_would_have_no_effect_is_refused() {
+        let zipf = plan(&[
+            "--keys",
+            "zipf",
+            "--key-count",
+            "7",
+            "--zipf-exponent",
+            "1.5",
+        ])
+        .unwrap();
+        assert_eq!((zipf.keys.count, zipf.keys.zipf_exponent), (7, 1.5));
+        for arguments in [
+            &["--key-count", "7"][..],
+            &["--keys", "uniform", "--zipf-exponent", "1"],
+        ] {
+            assert!(matches!(
+                plan(arguments),
+                Err(PlanError::WithoutKeys { .. })
+            ));
+        }
+        assert!(plan(&["--keys", "uniform", "--key-count", "0"]).is_err());
+        assert!(plan(&["--keys", "zipf", "--zipf-exponent", "NaN"]).is_err());
     }
 
     #[test]

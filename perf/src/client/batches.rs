@@ -150,6 +150,7 @@ mod tests {
             ProducerIdentity::NONE,
             50,
             10_000,
+            None,
         );
         let mut bytes = Vec::new();
         for (base_offset, count) in [(0i64, 70u32), (70, 3)] {
@@ -160,6 +161,7 @@ mod tests {
                 record_count: count,
                 first_record: 0,
                 built_ns: 0,
+                keyed: None,
             };
             let size = template.encode(
                 &mut slot,

@@ -6,13 +6,18 @@
 //! | baseOffset | length | epoch | 2 | crc | attrs    | lastOffset- | base-      | max-      | producer  | producer| base   | record- | records
 //! |            |        |       |   |     |          | Delta       | Timestamp  | Timestamp | Id        | Epoch   | Seq.   | Count   |
 //! ```
-//! A record: `length | attributes 0 | timestamp delta 0 | offset delta | key length -1 | value length | stamp | filler | 0 headers`.
+//! A record: `length | attributes 0 | timestamp delta 0 | offset delta | key length | key | value length | stamp | filler | 0 headers`,
+//! with the key length -1 and no key where records have none.
+
+use std::sync::Arc;
 
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
+use super::accumulator::KeyedRecord;
 use crate::checksum::FixedTail;
 use crate::clock::Clock;
+use crate::keys::{KEY_BYTES, Keys};
 use crate::record::{ProducerNumber, RunId, STAMP_BYTES, STAMP_CHECKED_BYTES, Stamp};
 use crate::schedule::Schedule;
 
@@ -34,7 +39,7 @@ impl ProducerIdentity {
 }
 
 /// The records of one batch, from which its bytes can be made at any time: also again, for a resend.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BatchSpan {
     /// The partition's place in the run's list of partitions.
     pub partition: usize,
@@ -44,12 +49,18 @@ pub struct BatchSpan {
     /// Of the first record, within the producer's schedule.
     pub first_record: u64,
     pub built_ns: u64,
+    /// The records, where their keys brought them together; else they follow each other in the schedule.
+    pub keyed: Option<Box<[KeyedRecord]>>,
 }
 
 impl BatchSpan {
     /// When its record `index` was meant to be sent.
     pub fn intended_ns(&self, schedule: &Schedule, index: u32) -> u64 {
-        schedule.intended_ns(self.first_record + u64::from(index), self.built_ns)
+        let record = match &self.keyed {
+            Some(records) => records[index as usize].record,
+            None => self.first_record + u64::from(index),
+        };
+        schedule.intended_ns(record, self.built_ns)
     }
 }
 
@@ -64,6 +75,10 @@ pub struct BatchTemplate {
     record_starts: Vec<usize>,
     /// Where each record's stamp begins.
     stamp_starts: Vec<usize>,
+    /// None: records have no keys.
+    keys: Option<Arc<Keys>>,
+    /// From a record's key to its stamp.
+    key_to_stamp_bytes: usize,
     filler: FixedTail,
     filler_and_end: FixedTail,
 }
@@ -76,6 +91,7 @@ impl BatchTemplate {
         identity: ProducerIdentity,
         message_bytes: usize,
         batch_bytes_max: usize,
+        keys: Option<Arc<Keys>>,
     ) -> Self {
         assert!(
             message_bytes >= STAMP_BYTES,
@@ -90,7 +106,13 @@ impl BatchTemplate {
         for index in 0.. {
             let mut head = vec![0, 0];
             put_varint(&mut head, index);
-            put_varint(&mut head, -1);
+            match &keys {
+                Some(_) => {
+                    put_varint(&mut head, KEY_BYTES as i64);
+                    head.extend([0; KEY_BYTES]);
+                }
+                None => put_varint(&mut head, -1),
+            }
             put_varint(&mut head, message_bytes as i64);
             let body_bytes = head.len() + message_bytes + 1;
             let mut length = Vec::new();
@@ -107,6 +129,8 @@ impl BatchTemplate {
             record_starts.push(bytes.len());
         }
         let filler_and_end = [&filler[..], &[0]].concat();
+        let mut value_length = Vec::new();
+        put_varint(&mut value_length, message_bytes as i64);
         Self {
             run,
             producer,
@@ -114,6 +138,8 @@ impl BatchTemplate {
             bytes,
             record_starts,
             stamp_starts,
+            keys,
+            key_to_stamp_bytes: KEY_BYTES + value_length.len(),
             filler: FixedTail::new(&filler),
             filler_and_end: FixedTail::new(&filler_and_end),
         }
@@ -172,6 +198,11 @@ impl BatchTemplate {
             let record_crc = self.filler.append(crc32c::crc32c(&checked));
             let (start, stamp_start) = (self.record_starts[index], self.stamp_starts[index]);
             let stamp_end = stamp_start + STAMP_BYTES;
+            if let (Some(keys), Some(records)) = (&self.keys, &span.keyed) {
+                let key_start = stamp_start - self.key_to_stamp_bytes;
+                slot[key_start..key_start + KEY_BYTES]
+                    .copy_from_slice(&keys.bytes(records[index].key));
+            }
             slot[stamp_start..stamp_start + STAMP_CHECKED_BYTES].copy_from_slice(&checked);
             slot[stamp_start + STAMP_CHECKED_BYTES..stamp_end]
                 .copy_from_slice(&record_crc.to_le_bytes());
@@ -207,6 +238,7 @@ mod tests {
     use kafka_protocol::records::RecordBatchDecoder;
 
     use super::*;
+    use crate::keys::KeyDistributor;
 
     const IDENTITY: ProducerIdentity = ProducerIdentity { id: 4711, epoch: 2 };
 
@@ -217,12 +249,14 @@ mod tests {
             record_count,
             first_record: 10,
             built_ns: 5_000_000,
+            keyed: None,
         }
     }
 
     #[test]
     fn another_decoder_accepts_every_length_of_batch_and_finds_the_stamps() {
-        let template = BatchTemplate::new(RunId(1), ProducerNumber(2), IDENTITY, 100, 1_000_000);
+        let template =
+            BatchTemplate::new(RunId(1), ProducerNumber(2), IDENTITY, 100, 1_000_000, None);
         let schedule = Schedule::Paced {
             start_ns: 0,
             end_ns: u64::MAX,
@@ -258,8 +292,48 @@ mod tests {
     }
 
     #[test]
+    fn a_keyed_batch_carries_each_records_key_and_its_intended_time() {
+        let keys = Arc::new(Keys::new(KeyDistributor::Uniform, 100, 1.0).unwrap());
+        let (run, producer) = (RunId(1), ProducerNumber(2));
+        let template = BatchTemplate::new(
+            run,
+            producer,
+            IDENTITY,
+            300,
+            100_000,
+            Some(Arc::clone(&keys)),
+        );
+        let schedule = Schedule::Paced {
+            start_ns: 0,
+            end_ns: u64::MAX,
+            records_per_second: 1000.0,
+        };
+        let clock = Clock::start();
+        let records: Vec<_> = (0..90)
+            .map(|n| KeyedRecord {
+                record: n * 3,
+                key: 99 - n as u32,
+            })
+            .collect();
+        let mut span = span(7, 90);
+        span.keyed = Some(records.clone().into_boxed_slice());
+        let mut slot = template.slot();
+        let size = template.encode(&mut slot, &span, &schedule, &clock);
+        let set = RecordBatchDecoder::decode(&mut Bytes::copy_from_slice(&slot[..size]))
+            .expect("CRC and layout are right");
+        for (record, keyed) in set.records.iter().zip(&records) {
+            assert_eq!(record.key.as_deref(), Some(&keys.bytes(keyed.key)[..]));
+            let stamp = Stamp::decode_checked(record.value.as_ref().unwrap()).unwrap();
+            assert_eq!(
+                clock.at_ns(stamp.intended_unix_ns),
+                keyed.record * 1_000_000
+            );
+        }
+    }
+
+    #[test]
     fn the_base_sequence_wraps_at_two_to_the_31() {
-        let template = BatchTemplate::new(RunId(1), ProducerNumber(2), IDENTITY, 64, 1_000);
+        let template = BatchTemplate::new(RunId(1), ProducerNumber(2), IDENTITY, 64, 1_000, None);
         let mut slot = template.slot();
         template.encode(
             &mut slot,
@@ -279,6 +353,7 @@ mod tests {
                 ProducerIdentity::NONE,
                 1024,
                 batch_bytes,
+                None,
             )
         };
         assert!(template(16_384).batch_bytes_max() <= 16_384);

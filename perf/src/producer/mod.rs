@@ -4,8 +4,10 @@
 //! thread of its own. It waits in one place only, `poll`, for the next due batch, an answer or room in a
 //! socket.
 
+mod accumulator;
 pub mod batch;
 pub mod frame;
+mod keyed;
 pub mod ledger;
 mod link;
 mod outcome;
@@ -19,6 +21,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use self::accumulator::Accumulator;
 use self::batch::{BatchSpan, BatchTemplate, ProducerIdentity};
 use self::frame::{
     Acks, PARTITIONS_PER_REQUEST_MAX, PRODUCE_VERSION_MAX, PRODUCE_VERSION_MIN, ProduceFrame,
@@ -30,6 +33,7 @@ use crate::client::cluster::{BrokerAddress, Topic};
 use crate::client::error::ClientError;
 use crate::clock::Clock;
 use crate::histogram::LatencyHistogram;
+use crate::keys::Keys;
 use crate::live::Live;
 use crate::record::{ProducerNumber, RunId};
 use crate::schedule::{Due, Schedule};
@@ -74,6 +78,8 @@ pub struct ProducerPlan {
     pub message_bytes: usize,
     pub batch_bytes_max: usize,
     pub request_bytes_max: usize,
+    /// None: records have no keys, and full batches go to the partitions in turn.
+    pub keys: Option<Arc<Keys>>,
 }
 
 /// What one producer measured.
@@ -133,6 +139,8 @@ pub struct Producer {
     /// The broker of each partition, by its place in `brokers`.
     path_of: Vec<usize>,
     next_partition: usize,
+    /// Where records have keys.
+    accumulator: Option<Accumulator>,
     next_record: u64,
     outcomes: Outcomes,
     lag: LatencyHistogram,
@@ -175,10 +183,22 @@ impl Producer {
             plan.identity,
             plan.message_bytes,
             plan.batch_bytes_max,
+            plan.keys.clone(),
         );
+        let accumulator = plan.keys.as_ref().map(|keys| {
+            let seed = u64::from(plan.run.0) << 32 | u64::from(plan.number.0);
+            Accumulator::new(
+                keys,
+                seed,
+                plan.topic.leaders.len(),
+                template.record_count_max(),
+                plan.linger,
+            )
+        });
         let mut producer = Self {
             next_partition: plan.number.0 as usize % plan.topic.leaders.len(),
             outcomes: Outcomes::new(&plan, clock),
+            accumulator,
             template,
             paths: Vec::new(),
             path_of,
@@ -229,6 +249,8 @@ impl Producer {
             self.reconnect(now_ns);
             let next = if self.outcomes.has_resends() {
                 self.resend(now_ns)
+            } else if self.accumulator.is_some() {
+                self.send_keyed(now_ns)
             } else {
                 self.send_due(now_ns)
             };
@@ -297,7 +319,7 @@ impl Producer {
         self.lag
             .record_ns(now_ns.saturating_sub(due_ns.max(*free_since_ns)));
         let mut partition = first_partition;
-        let (plan, template, clock) = (&self.plan, &self.template, &self.clock);
+        let (plan, template, clock) = (&self.plan, &mut self.template, &self.clock);
         let (next_record, path_of, outcomes, send_delay) = (
             &mut self.next_record,
             &self.path_of,
@@ -323,6 +345,7 @@ impl Producer {
                     record_count,
                     first_record: *next_record,
                     built_ns: now_ns,
+                    keyed: None,
                 };
                 frame.push(partition as i32, |slot| {
                     template.encode(slot, &span, &plan.schedule, clock)
@@ -339,13 +362,17 @@ impl Producer {
             spans
         });
         self.next_partition = partition;
+        self.count_sent(sent_records);
+        Live::add(&self.live.requests_in_flight, 1);
+        self.write(broker);
+    }
+
+    fn count_sent(&self, sent_records: u64) {
         Live::add(&self.live.sent_records, sent_records);
         Live::add(
             &self.live.sent_bytes,
             sent_records * self.plan.message_bytes as u64,
         );
-        Live::add(&self.live.requests_in_flight, 1);
-        self.write(broker);
     }
 
     /// Sends again what could not be written, in order, one request at a time, before anything new.
@@ -360,7 +387,7 @@ impl Producer {
             let Path::Up { link, .. } = &mut self.paths[broker] else {
                 continue;
             };
-            let (plan, template, clock) = (&self.plan, &self.template, &self.clock);
+            let (plan, template, clock) = (&self.plan, &mut self.template, &self.clock);
             let (path_of, outcomes) = (&self.path_of, &mut self.outcomes);
             let spans = outcomes.take_resends(link.batches_per_request_max(), |partition| {
                 path_of[partition] == broker
@@ -505,6 +532,9 @@ impl Producer {
         }
         if !self.live.is_stopped() {
             self.outcomes.never_sent(self.next_record);
+            for left in self.accumulator.iter().flat_map(Accumulator::left) {
+                self.outcomes.never_taken(left.record);
+            }
         }
         self.outcomes.publish(&self.live);
         self.outcomes.into_result(self.lag, self.send_delay)

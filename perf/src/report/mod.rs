@@ -19,6 +19,7 @@ use crate::audit::AuditFindings;
 use crate::baseline::Baseline;
 use crate::cpu::{CpuUse, MachineShare};
 use crate::histogram::LatencySummary;
+use crate::keys::KeyDistributor;
 use crate::provenance::Provenance;
 use crate::quantity::Rate;
 use crate::timeline::Second;
@@ -57,7 +58,11 @@ pub struct WorkloadReport {
     pub replication_factor: u16,
     pub message_size: usize,
     pub payload: &'static str,
-    pub key_distributor: &'static str,
+    pub key_distributor: KeyDistributor,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key_count: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub zipf_exponent: Option<f64>,
     pub producers_per_topic: u32,
     pub subscriptions_per_topic: u32,
     pub consumer_per_subscription: u32,

@@ -98,6 +98,17 @@ fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
     write_audit(out, report)
 }
 
+fn keys(load: &WorkloadReport) -> String {
+    let name = load.key_distributor.name();
+    let count = load
+        .key_count
+        .map_or_else(String::new, |count| format!(" of {count}"));
+    let exponent = load
+        .zipf_exponent
+        .map_or_else(String::new, |exponent| format!(", exponent {exponent}"));
+    format!("{name}{count}{exponent}")
+}
+
 /// Everything that was in force, wherever it came from.
 fn write_settings(out: &mut String, load: &WorkloadReport) -> std::fmt::Result {
     writeln!(
@@ -105,7 +116,7 @@ fn write_settings(out: &mut String, load: &WorkloadReport) -> std::fmt::Result {
         "driver {}; payload {}; keys {}; warm-up {} s, then {} s for each of {}",
         load.driver.as_deref().unwrap_or("none"),
         load.payload,
-        load.key_distributor,
+        keys(load),
         load.warmup_seconds,
         load.test_duration_seconds,
         load.producer_rates

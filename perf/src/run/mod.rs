@@ -23,7 +23,8 @@ use crate::client::error::ClientError;
 use crate::clock::Clock;
 use crate::cpu::{Pid, pid_listening_on};
 use crate::interrupt::Interrupt;
-use crate::plan::LoadPlan;
+use crate::keys::{KeyDistributor, Keys};
+use crate::plan::{KeyPlan, LoadPlan};
 use crate::progress::Progress;
 use crate::provenance::{Broker, Machine, Provenance, Storage, Tool, unix_ms_now};
 use crate::quantity::Rate;
@@ -43,6 +44,8 @@ struct Run<'a> {
     /// What the topics are called, without their numbers.
     name: String,
     topics: Vec<Arc<Topic>>,
+    /// None where records have no keys.
+    keys: Option<Arc<Keys>>,
     broker_pid: Option<Pid>,
     progress: Progress,
     interrupt: Interrupt,
@@ -110,6 +113,12 @@ pub fn run(
     let (topics, created) = topics::create(&cluster, &names, &plan)?;
     broker.topic_settings = cluster.topic_settings(&names[0]).ok();
 
+    let KeyPlan {
+        distributor,
+        count,
+        zipf_exponent,
+    } = plan.keys;
+    let keys = Keys::new(distributor, count, zipf_exponent).map(Arc::new);
     let mut run = Run {
         arguments,
         plan,
@@ -118,6 +127,7 @@ pub fn run(
         cluster,
         name,
         topics,
+        keys,
         broker_pid,
         progress,
         interrupt,
@@ -294,7 +304,10 @@ fn workload_report(run: &Run, broker: &Broker) -> WorkloadReport {
         replication_factor: plan.replication,
         message_size: plan.message_bytes,
         payload: "half random, half zero",
-        key_distributor: "NO_KEY",
+        key_distributor: plan.keys.distributor,
+        key_count: run.keys.as_ref().map(|keys| keys.count()),
+        zipf_exponent: (plan.keys.distributor == KeyDistributor::Zipf)
+            .then_some(plan.keys.zipf_exponent),
         producers_per_topic: plan.producers,
         subscriptions_per_topic: plan.subscriptions,
         consumer_per_subscription: plan.consumers,

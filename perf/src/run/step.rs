@@ -213,6 +213,7 @@ impl Run<'_> {
             message_bytes: self.plan.message_bytes,
             batch_bytes_max: self.plan.batch_bytes_max,
             request_bytes_max: self.plan.request_bytes_max,
+            keys: self.keys.clone(),
         };
         Producer::connect(plan, self.clock, Arc::clone(live))
     }

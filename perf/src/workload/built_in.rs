@@ -3,7 +3,7 @@
 //! half random. Some of ours are beside them.
 
 use super::{Payload, Workload};
-use crate::key_distributor::KeyDistributor;
+use crate::keys::KeyDistributor;
 use crate::quantity::Rate;
 
 /// The load when none is named.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::{Payload, Workload};
-use crate::key_distributor::KeyDistributor;
+use crate::keys::KeyDistributor;
 use crate::quantity::Rate;
 use crate::settings_file::{FileError, SettingsFile};
 

@@ -10,7 +10,7 @@ pub use built_in::{BUILT_IN, DEFAULT};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::key_distributor::KeyDistributor;
+use crate::keys::KeyDistributor;
 use crate::quantity::Rate;
 use crate::settings_file::FileError;
 use crate::spelling::{did_you_mean, nearest};

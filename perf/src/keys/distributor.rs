@@ -21,6 +21,15 @@ pub enum KeyDistributor {
 impl KeyDistributor {
     pub const NAMES: &'static str = "NO_KEY, KEY_ROUND_ROBIN, RANDOM_NANO, UNIFORM or ZIPF";
 
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NoKey => "NO_KEY",
+            Self::KeyRoundRobin => "KEY_ROUND_ROBIN",
+            Self::Uniform => "UNIFORM",
+            Self::Zipf => "ZIPF",
+        }
+    }
+
     /// The distributor under the name that a workload file has for it.
     pub fn named(name: &str) -> Option<Self> {
         Some(match name {

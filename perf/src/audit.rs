@@ -331,9 +331,14 @@ mod tests {
     use super::*;
     use crate::client::batches::whole_batches;
     use crate::clock::Clock;
+    use crate::payload::PayloadPool;
     use crate::producer::batch::{BATCH_HEADER_BYTES, BatchSpan, BatchTemplate, ProducerIdentity};
     use crate::schedule::Schedule;
 
+    const POOL: PayloadPool = PayloadPool::Random {
+        random_bytes_ratio: 0.5,
+        pool_size: 3,
+    };
     const RUN: RunId = RunId(99);
     const PRODUCER: ProducerNumber = ProducerNumber(0);
     const BATCHES: u64 = 10;
@@ -341,7 +346,8 @@ mod tests {
 
     /// Ten batches of three records, all acked, and the log that a right broker makes of them.
     fn sent() -> (Ledger, Vec<Vec<u8>>) {
-        let template = BatchTemplate::new(RUN, PRODUCER, ProducerIdentity::NONE, 64, 1000, None);
+        let template =
+            BatchTemplate::new(RUN, PRODUCER, ProducerIdentity::NONE, 64, 1000, None, &POOL);
         let mut ledger = Ledger::new(PRODUCER, 1);
         let mut log = Vec::new();
         for _ in 0..BATCHES {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::compression::Compression;
 use crate::keys::KeyDistributor;
 use crate::quantity::{self, Bytes, Rate};
 use crate::workload;
@@ -85,7 +86,7 @@ pub struct RunArgs {
     /// Payload of a record [default: the workload's]
     #[arg(long)]
     pub message_size: Option<Bytes>,
-    /// Largest record batch [default: the driver's, or the workload's]
+    /// Largest record batch, before compression [default: the driver's, or the workload's]
     #[arg(long)]
     pub batch_bytes: Option<Bytes>,
     /// Largest Produce request, if batches of several partitions are due together [default: the driver's, or 1MB]
@@ -128,6 +129,15 @@ pub struct RunArgs {
     /// Consumers of each subscription, which follow the producers and share its partitions; 0 measures producing alone [default: the workload's]
     #[arg(long)]
     pub consumers: Option<u32>,
+    /// Codec of the batches [default: the driver's, or none]
+    #[arg(long)]
+    pub compression: Option<Compression>,
+    /// Share of random bytes in a payload, from 0 to 1; the rest is zeros and compresses [default: the workload's]
+    #[arg(long, value_name = "RATIO")]
+    pub random_bytes_ratio: Option<f64>,
+    /// Cut the payloads from this file, one after the other, as many as a batch holds [default: the workload's]
+    #[arg(long, value_name = "FILE", conflicts_with = "random_bytes_ratio")]
+    pub payload_file: Option<PathBuf>,
     /// Which keys the records have [default: the workload's]
     #[arg(long)]
     pub keys: Option<KeyDistributor>,

@@ -8,6 +8,7 @@ mod checksum; // CRC-32C of bytes that mostly stay
 mod cli; // flags
 mod client; // the Kafka protocol, as far as a load needs it
 mod clock; // one time for all threads
+mod compression; // gzip, snappy, lz4, zstd
 mod consumer; // tail, replay, reading back
 mod cpu; // /proc: who used how much
 mod driver; // which cluster, and how its clients are set
@@ -15,6 +16,7 @@ mod histogram; // latencies
 mod interrupt; // Ctrl-C
 mod keys; // record keys, and their partitions
 mod live; // counters while it runs
+mod payload; // what records are filled with
 mod plan; // flags, driver and workload together
 mod producer; // paced sending
 mod progress; // what the terminal shows
@@ -36,6 +38,7 @@ use clap::Parser;
 use crate::baseline::BaselinePlan;
 use crate::cli::{BaselineArgs, Cli, Command, RunArgs};
 use crate::interrupt::Interrupt;
+use crate::payload::PayloadPool;
 use crate::progress::Progress;
 use crate::report::AuditOutcome;
 
@@ -59,11 +62,15 @@ fn run(arguments: &RunArgs) -> ExitCode {
         Ok(plan) => plan,
         Err(error) => return fail(EXIT_USAGE, &error),
     };
+    let payloads = match PayloadPool::open(&plan.payload, plan.message_bytes) {
+        Ok(payloads) => payloads,
+        Err(error) => return fail(EXIT_USAGE, &error),
+    };
     let interrupt = match Interrupt::install() {
         Ok(interrupt) => interrupt,
         Err(error) => return fail(EXIT_FAILED, &error),
     };
-    let finished = match run::run(arguments, plan, interrupt) {
+    let finished = match run::run(arguments, plan, payloads, interrupt) {
         Ok(finished) => finished,
         Err(error) => return fail(EXIT_FAILED, &error),
     };

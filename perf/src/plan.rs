@@ -6,13 +6,15 @@ use std::time::Duration;
 
 use crate::cli::{AcksArg, RunArgs};
 use crate::client::fetch::FetchLimits;
+use crate::compression::Compression;
 use crate::driver::Driver;
 use crate::keys::{KEY_COUNT_DEFAULT, KEY_COUNT_MAX, KeyDistributor, ZIPF_EXPONENT_DEFAULT};
+use crate::payload::Payload;
 use crate::producer::frame::Acks;
 use crate::quantity::{Bytes, Rate};
 use crate::record::STAMP_BYTES;
 use crate::settings_file::FileError;
-use crate::workload::{self, Payload, Workload, WorkloadError};
+use crate::workload::{self, Workload, WorkloadError};
 
 /// Kafka keeps five batches of an idempotent producer, so no more requests may be under way.
 const IDEMPOTENT_IN_FLIGHT_MAX: usize = 5;
@@ -60,6 +62,7 @@ pub struct LoadPlan {
     /// Of each topic, as are the producers and the subscriptions.
     pub partitions: u32,
     pub message_bytes: usize,
+    pub payload: Payload,
     pub keys: KeyPlan,
     pub batch_bytes_max: usize,
     pub request_bytes_max: usize,
@@ -71,6 +74,7 @@ pub struct LoadPlan {
     pub linger: Duration,
     pub in_flight_max: usize,
     pub idempotence: bool,
+    pub compression: Compression,
     pub fetch: FetchLimits,
 }
 
@@ -114,8 +118,8 @@ pub enum PlanError {
     ZipfExponent(f64),
     #[error("the broker address '{0}' is not HOST:PORT")]
     Bootstrap(String),
-    #[error("{0} is not supported")]
-    NotSupported(&'static str),
+    #[error("--random-bytes-ratio must be from 0 to 1, not {0}")]
+    RandomBytesRatio(f64),
 }
 
 impl RunArgs {
@@ -132,7 +136,6 @@ impl RunArgs {
     }
 
     fn merge(&self, load: Workload, driver: Driver) -> Result<LoadPlan, PlanError> {
-        supported(&load)?;
         let bytes = |flag: Option<Bytes>| flag.map(|size| size.0);
         let rates = match (self.rate.is_empty(), load.producer_rate) {
             (false, _) => self.rate.clone(),
@@ -179,6 +182,7 @@ impl RunArgs {
                 bytes(self.message_size).unwrap_or(load.message_size),
                 MESSAGE_BYTES_MAX,
             )? as usize,
+            payload: self.payload(load.payload)?,
             keys: self.key_plan(load.key_distributor)?,
             // Kafka's clients take a batch size of 0 for one record a batch.
             batch_bytes_max: within("batch size", batch_bytes, BATCH_BYTES_MAX)? as usize,
@@ -202,8 +206,27 @@ impl RunArgs {
                 .idempotence
                 .or(driver.producer.idempotence)
                 .unwrap_or(false),
+            compression: self
+                .compression
+                .or(driver.producer.compression)
+                .unwrap_or(Compression::None),
             fetch: self.fetch_limits(&driver.consumer)?,
         })
+    }
+
+    fn payload(&self, of_workload: Payload) -> Result<Payload, PlanError> {
+        match (&self.payload_file, self.random_bytes_ratio) {
+            (Some(path), _) => Ok(Payload::File(path.clone())),
+            (None, None) => Ok(of_workload),
+            (None, Some(ratio)) if (0.0..=1.0).contains(&ratio) => Ok(Payload::Random {
+                random_bytes_ratio: ratio,
+                pool_size: match of_workload {
+                    Payload::Random { pool_size, .. } => pool_size,
+                    Payload::File(_) => Payload::POOL_SIZE_DEFAULT,
+                },
+            }),
+            (None, Some(ratio)) => Err(PlanError::RandomBytesRatio(ratio)),
+        }
     }
 
     fn key_plan(&self, of_workload: KeyDistributor) -> Result<KeyPlan, PlanError> {
@@ -276,7 +299,7 @@ impl LoadPlan {
                 self.in_flight_max.to_string(),
             ),
             ("enable.idempotence", self.idempotence.to_string()),
-            ("compression.type", "none".to_owned()),
+            ("compression.type", self.compression.name().to_owned()),
         ])
     }
 
@@ -364,21 +387,6 @@ fn within(name: &'static str, got: u64, max: u64) -> Result<u64, PlanError> {
         return Err(PlanError::TooLarge { name, got, max });
     }
     Ok(got)
-}
-
-/// What a workload may say and a run cannot do.
-fn supported(load: &Workload) -> Result<(), PlanError> {
-    let refused = [
-        ("a payload file", matches!(load.payload, Payload::File(_))),
-        (
-            "a randomBytesRatio other than 0.5",
-            matches!(load.payload, Payload::Random { random_bytes_ratio, .. } if random_bytes_ratio != 0.5),
-        ),
-    ];
-    match refused.into_iter().find(|(_, is_asked)| *is_asked) {
-        Some((what, _)) => Err(PlanError::NotSupported(what)),
-        None => Ok(()),
-    }
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use self::properties::{Properties, Side};
+use crate::compression::Compression;
 use crate::producer::frame::Acks;
 use crate::settings_file::{FileError, SettingsFile};
 
@@ -45,6 +46,7 @@ pub struct ProducerConfig {
     pub request_bytes: Option<u64>,
     pub in_flight_max: Option<u64>,
     pub idempotence: Option<bool>,
+    pub compression: Option<Compression>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -100,6 +102,7 @@ impl Driver {
                 request_bytes: producer.whole("max.request.size")?,
                 in_flight_max: producer.whole("max.in.flight.requests.per.connection")?,
                 idempotence: producer.switch("enable.idempotence")?,
+                compression: producer.compression()?,
             },
             consumer: ConsumerConfig {
                 fetch_bytes_max: consumer.whole("fetch.max.bytes")?,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::compression::Compression;
 use crate::producer::frame::Acks;
 use crate::settings_file::FileError;
 use crate::spelling::nearest;
@@ -39,7 +40,6 @@ const PRODUCER: &[(&str, Otherwise)] = &[
     ("delivery.timeout.ms", NotSupported),
     // What may be in the log already is sent again by an idempotent producer alone: the audit counts doubles.
     ("retries", Only(&["2147483647"])),
-    ("compression.type", Only(&["none"])),
     ("partitioner.class", NotSupported),
     ("transactional.id", NotSupported),
 ];
@@ -122,6 +122,10 @@ impl<'a> Properties<'a> {
             "all" | "-1" => Some(Acks::All),
             _ => None,
         })
+    }
+
+    pub fn compression(&mut self) -> Result<Option<Compression>, FileError> {
+        self.take("compression.type", Compression::NAMES, Compression::named)
     }
 
     /// Accounts for what is left: without effect here, not supported, or not known.

@@ -11,21 +11,27 @@
 
 use std::sync::Arc;
 
-use rand::rngs::SmallRng;
-use rand::{Rng, SeedableRng};
-
 use super::accumulator::KeyedRecord;
-use crate::checksum::FixedTail;
+use crate::checksum::FixedTails;
 use crate::clock::Clock;
 use crate::keys::{KEY_BYTES, Keys};
+use crate::payload::PayloadPool;
 use crate::record::{ProducerNumber, RunId, STAMP_BYTES, STAMP_CHECKED_BYTES, Stamp};
 use crate::schedule::Schedule;
 
 /// The bytes of a batch before its first record.
 pub const BATCH_HEADER_BYTES: usize = 61;
 
+/// Where the batch's length stands, and what precedes the part that it counts.
+pub const LENGTH_AT: usize = 8;
+pub const LENGTH_COUNTS_FROM: usize = 12;
+
+pub const CRC_AT: usize = 17;
+
 /// Where the part that the batch's CRC covers begins.
-const CRC_COVERS_FROM: usize = 21;
+pub const CRC_COVERS_FROM: usize = 21;
+
+pub const ATTRIBUTES_AT: usize = 21;
 
 /// Who sends, as the broker knows it: both -1 without idempotence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,8 +85,10 @@ pub struct BatchTemplate {
     keys: Option<Arc<Keys>>,
     /// From a record's key to its stamp.
     key_to_stamp_bytes: usize,
-    filler: FixedTail,
-    filler_and_end: FixedTail,
+    fillers: FixedTails,
+    fillers_and_end: FixedTails,
+    /// The filler at each record's place.
+    filler_at: Vec<usize>,
 }
 
 impl BatchTemplate {
@@ -92,15 +100,15 @@ impl BatchTemplate {
         message_bytes: usize,
         batch_bytes_max: usize,
         keys: Option<Arc<Keys>>,
+        payloads: &PayloadPool,
     ) -> Self {
         assert!(
             message_bytes >= STAMP_BYTES,
             "a message of {message_bytes} bytes cannot carry its stamp"
         );
-        let filler = half_random(
-            message_bytes - STAMP_BYTES,
-            u64::from(run.0) << 32 | u64::from(producer.0),
-        );
+        let seed = u64::from(run.0) << 32 | u64::from(producer.0);
+        let count_max = (batch_bytes_max / message_bytes).max(1);
+        let fillers = payloads.fillers(message_bytes, count_max, seed);
         let mut bytes = vec![0; BATCH_HEADER_BYTES];
         let (mut record_starts, mut stamp_starts) = (vec![bytes.len()], Vec::new());
         for index in 0.. {
@@ -124,11 +132,17 @@ impl BatchTemplate {
             bytes.extend_from_slice(&head);
             stamp_starts.push(bytes.len());
             bytes.extend_from_slice(&[0; STAMP_BYTES]);
-            bytes.extend_from_slice(&filler);
+            bytes.extend_from_slice(&fillers[index as usize % fillers.len()]);
             bytes.push(0);
             record_starts.push(bytes.len());
         }
-        let filler_and_end = [&filler[..], &[0]].concat();
+        let filler_at = (0..stamp_starts.len())
+            .map(|index| index % fillers.len())
+            .collect();
+        let fillers_and_end: Vec<_> = fillers
+            .iter()
+            .map(|filler| [&filler[..], &[0]].concat())
+            .collect();
         let mut value_length = Vec::new();
         put_varint(&mut value_length, message_bytes as i64);
         Self {
@@ -140,8 +154,9 @@ impl BatchTemplate {
             stamp_starts,
             keys,
             key_to_stamp_bytes: KEY_BYTES + value_length.len(),
-            filler: FixedTail::new(&filler),
-            filler_and_end: FixedTail::new(&filler_and_end),
+            fillers: FixedTails::new(&fillers),
+            fillers_and_end: FixedTails::new(&fillers_and_end),
+            filler_at,
         }
     }
 
@@ -194,8 +209,9 @@ impl BatchTemplate {
                 sequence: span.first_sequence + index as u64,
                 intended_unix_ns: clock.unix_ns(span.intended_ns(schedule, index as u32)),
             };
+            let filler = self.filler_at[index];
             let checked = stamp.encode();
-            let record_crc = self.filler.append(crc32c::crc32c(&checked));
+            let record_crc = self.fillers.append(crc32c::crc32c(&checked), filler);
             let (start, stamp_start) = (self.record_starts[index], self.stamp_starts[index]);
             let stamp_end = stamp_start + STAMP_BYTES;
             if let (Some(keys), Some(records)) = (&self.keys, &span.keyed) {
@@ -207,19 +223,12 @@ impl BatchTemplate {
             slot[stamp_start + STAMP_CHECKED_BYTES..stamp_end]
                 .copy_from_slice(&record_crc.to_le_bytes());
             crc = self
-                .filler_and_end
-                .append(crc32c::crc32c_append(crc, &slot[start..stamp_end]));
+                .fillers_and_end
+                .append(crc32c::crc32c_append(crc, &slot[start..stamp_end]), filler);
         }
         slot[17..21].copy_from_slice(&crc.to_be_bytes());
         size_bytes
     }
-}
-
-/// The field's usual payload: half of it does not compress, half of it does.
-fn half_random(len_bytes: usize, seed: u64) -> Vec<u8> {
-    let mut filler = vec![0; len_bytes];
-    SmallRng::seed_from_u64(seed).fill_bytes(&mut filler[..len_bytes / 2]);
-    filler
 }
 
 /// Kafka's zigzag varint.
@@ -240,6 +249,10 @@ mod tests {
     use super::*;
     use crate::keys::KeyDistributor;
 
+    const POOL: PayloadPool = PayloadPool::Random {
+        random_bytes_ratio: 0.5,
+        pool_size: 7,
+    };
     const IDENTITY: ProducerIdentity = ProducerIdentity { id: 4711, epoch: 2 };
 
     fn span(first_sequence: u64, record_count: u32) -> BatchSpan {
@@ -255,8 +268,15 @@ mod tests {
 
     #[test]
     fn another_decoder_accepts_every_length_of_batch_and_finds_the_stamps() {
-        let template =
-            BatchTemplate::new(RunId(1), ProducerNumber(2), IDENTITY, 100, 1_000_000, None);
+        let template = BatchTemplate::new(
+            RunId(1),
+            ProducerNumber(2),
+            IDENTITY,
+            100,
+            1_000_000,
+            None,
+            &POOL,
+        );
         let schedule = Schedule::Paced {
             start_ns: 0,
             end_ns: u64::MAX,
@@ -302,6 +322,7 @@ mod tests {
             300,
             100_000,
             Some(Arc::clone(&keys)),
+            &POOL,
         );
         let schedule = Schedule::Paced {
             start_ns: 0,
@@ -333,7 +354,15 @@ mod tests {
 
     #[test]
     fn the_base_sequence_wraps_at_two_to_the_31() {
-        let template = BatchTemplate::new(RunId(1), ProducerNumber(2), IDENTITY, 64, 1_000, None);
+        let template = BatchTemplate::new(
+            RunId(1),
+            ProducerNumber(2),
+            IDENTITY,
+            64,
+            1_000,
+            None,
+            &POOL,
+        );
         let mut slot = template.slot();
         template.encode(
             &mut slot,
@@ -354,6 +383,7 @@ mod tests {
                 1024,
                 batch_bytes,
                 None,
+                &POOL,
             )
         };
         assert!(template(16_384).batch_bytes_max() <= 16_384);

@@ -43,10 +43,10 @@ impl Producer {
             .record_ns(now_ns.saturating_sub(first.since_ns.max(*free_since_ns)));
         let accumulator = self.accumulator.as_mut().expect("the batch came from it");
         let (plan, path_of, clock) = (&self.plan, &self.path_of, &self.clock);
-        let (template, outcomes, send_delay) =
-            (&mut self.template, &mut self.outcomes, &mut self.send_delay);
+        let (encoder, outcomes, send_delay) =
+            (&mut self.encoder, &mut self.outcomes, &mut self.send_delay);
         let mut sent_records = 0;
-        link.start(|frame| {
+        let wire_bytes = link.start(|frame| {
             let mut spans: Vec<BatchSpan> = Vec::new();
             let mut next = Some(first);
             while let Some(batch) = next {
@@ -60,7 +60,7 @@ impl Producer {
                     keyed: Some(batch.records.into_boxed_slice()),
                 };
                 frame.push(span.partition as i32, |slot| {
-                    template.encode(slot, &span, &plan.schedule, clock)
+                    encoder.encode(slot, &span, &plan.schedule, clock)
                 });
                 for index in 0..record_count {
                     let intended_ns = span.intended_ns(&plan.schedule, index);
@@ -80,7 +80,7 @@ impl Producer {
             }
             spans
         });
-        self.count_sent(sent_records);
+        self.count_sent(sent_records, wire_bytes);
         Live::add(&self.live.requests_in_flight, 1);
         self.write(broker);
     }

@@ -11,8 +11,10 @@ use crate::client::batches::whole_batches;
 use crate::client::cluster::{BrokerAddress, Topic};
 use crate::client::fake_broker::{FakeBroker, Reaction};
 use crate::clock::Clock;
+use crate::compression::Compression;
 use crate::keys::{KeyDistributor, Keys};
 use crate::live::Live;
+use crate::payload::PayloadPool;
 use crate::record::{ProducerNumber, RunId};
 use crate::schedule::Schedule;
 
@@ -50,6 +52,11 @@ fn produce(broker: &FakeBroker, change: impl FnOnce(&mut ProducerPlan)) -> Produ
         batch_bytes_max: 100_000,
         request_bytes_max: 1_000_000,
         keys: None,
+        payloads: PayloadPool::Random {
+            random_bytes_ratio: 0.5,
+            pool_size: 3,
+        },
+        compression: Compression::None,
     };
     change(&mut plan);
     Producer::connect(plan, clock, Arc::new(Live::default()))
@@ -217,6 +224,22 @@ fn every_keyed_record_is_sent_to_its_keys_partition_acked_and_found() {
     );
     assert!(findings.anomalies.is_empty(), "{findings:?}");
     assert_eq!(result.unsent_records, 0);
+}
+
+#[test]
+fn compressed_batches_are_audited_as_others_are() {
+    for name in ["gzip", "snappy", "lz4", "zstd"] {
+        let broker = FakeBroker::start(|_| Reaction::Append);
+        let result = produce(&broker, |plan| {
+            plan.compression = Compression::named(name).unwrap()
+        });
+        let findings = audit(&broker, &result);
+        assert_eq!(
+            (findings.records_acked, findings.records_read),
+            (RECORDS, RECORDS)
+        );
+        assert!(findings.anomalies.is_empty(), "{name}: {findings:?}");
+    }
 }
 
 #[test]

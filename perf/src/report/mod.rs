@@ -57,7 +57,7 @@ pub struct WorkloadReport {
     pub partitions_per_topic: u32,
     pub replication_factor: u16,
     pub message_size: usize,
-    pub payload: &'static str,
+    pub payload: String,
     pub key_distributor: KeyDistributor,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key_count: Option<u32>,
@@ -109,6 +109,8 @@ pub struct StepReport {
     /// None in a closed loop.
     pub offered_mb_per_s: Option<f64>,
     pub sent_mb_per_s: f64,
+    /// Of whole Produce requests: keys, headers and framing included, after compression.
+    pub wire_mb_per_s: f64,
     pub acked_mb_per_s: f64,
     pub sent_records_per_s: f64,
     pub acked_records_per_s: f64,

@@ -234,6 +234,12 @@ fn write_remarks(out: &mut String, step: &StepReport) -> std::fmt::Result {
             number(step.consumed_mb_per_s)
         )?;
     }
+    writeln!(
+        out,
+        "At {rate}, sent: {} MB/s of payload, {} MB/s on the wire.",
+        number(step.sent_mb_per_s),
+        number(step.wire_mb_per_s)
+    )?;
     if let Some(reason) = step
         .generator
         .reason

@@ -24,6 +24,7 @@ use crate::clock::Clock;
 use crate::cpu::{Pid, pid_listening_on};
 use crate::interrupt::Interrupt;
 use crate::keys::{KeyDistributor, Keys};
+use crate::payload::PayloadPool;
 use crate::plan::{KeyPlan, LoadPlan};
 use crate::progress::Progress;
 use crate::provenance::{Broker, Machine, Provenance, Storage, Tool, unix_ms_now};
@@ -46,6 +47,7 @@ struct Run<'a> {
     topics: Vec<Arc<Topic>>,
     /// None where records have no keys.
     keys: Option<Arc<Keys>>,
+    payloads: PayloadPool,
     broker_pid: Option<Pid>,
     progress: Progress,
     interrupt: Interrupt,
@@ -78,6 +80,7 @@ pub struct Finished {
 pub fn run(
     arguments: &RunArgs,
     plan: LoadPlan,
+    payloads: PayloadPool,
     interrupt: Interrupt,
 ) -> Result<Finished, ClientError> {
     let started_unix_ms = unix_ms_now();
@@ -128,6 +131,7 @@ pub fn run(
         name,
         topics,
         keys,
+        payloads,
         broker_pid,
         progress,
         interrupt,
@@ -303,7 +307,7 @@ fn workload_report(run: &Run, broker: &Broker) -> WorkloadReport {
         partitions_per_topic: plan.partitions,
         replication_factor: plan.replication,
         message_size: plan.message_bytes,
-        payload: "half random, half zero",
+        payload: plan.payload.to_string(),
         key_distributor: plan.keys.distributor,
         key_count: run.keys.as_ref().map(|keys| keys.count()),
         zipf_exponent: (plan.keys.distributor == KeyDistributor::Zipf)

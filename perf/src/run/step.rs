@@ -214,6 +214,8 @@ impl Run<'_> {
             batch_bytes_max: self.plan.batch_bytes_max,
             request_bytes_max: self.plan.request_bytes_max,
             keys: self.keys.clone(),
+            payloads: self.payloads.clone(),
+            compression: self.plan.compression,
         };
         Producer::connect(plan, self.clock, Arc::clone(live))
     }
@@ -334,6 +336,7 @@ impl Run<'_> {
             seconds: edges.window_s,
             offered_mb_per_s,
             sent_mb_per_s: per_s(edges.after.sent_bytes, edges.before.sent_bytes) / 1e6,
+            wire_mb_per_s: per_s(edges.after.wire_bytes, edges.before.wire_bytes) / 1e6,
             acked_mb_per_s: acked_bytes as f64 / 1e6 / edges.window_s.max(1e-9),
             sent_records_per_s: per_s(edges.after.sent_records, edges.before.sent_records),
             acked_records_per_s: per_s(edges.after.acked_records, edges.before.acked_records),

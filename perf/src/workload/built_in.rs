@@ -2,8 +2,9 @@
 //! a file runs for 5 or 15 minutes, `--duration` decides here, and where it names a payload file, the payload is
 //! half random. Some of ours are beside them.
 
-use super::{Payload, Workload};
+use super::Workload;
 use crate::keys::KeyDistributor;
+use crate::payload::Payload;
 use crate::quantity::Rate;
 
 /// The load when none is named.

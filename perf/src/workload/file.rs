@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::{Payload, Workload};
+use super::Workload;
 use crate::keys::KeyDistributor;
+use crate::payload::Payload;
 use crate::quantity::Rate;
 use crate::settings_file::{FileError, SettingsFile};
 

@@ -7,10 +7,11 @@ mod file;
 
 pub use built_in::{BUILT_IN, DEFAULT};
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use crate::keys::KeyDistributor;
+use crate::payload::Payload;
 use crate::quantity::Rate;
 use crate::settings_file::FileError;
 use crate::spelling::{did_you_mean, nearest};
@@ -33,33 +34,6 @@ pub struct Workload {
     pub test_duration: Option<Duration>,
     /// Not the workload's but the driver's in OpenMessaging; what a built-in load is usually sent in.
     pub batch_bytes: Option<u64>,
-}
-
-/// What a record's value is made of, behind the stamp that the audit needs.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Payload {
-    /// A share of random bytes, zeros behind them: what does not compress, and what does.
-    Random {
-        random_bytes_ratio: f64,
-        /// How many different payloads there are.
-        pool_size: u32,
-    },
-    /// Cut from this file, one message's bytes after the other.
-    File(PathBuf),
-}
-
-impl Payload {
-    pub const RANDOM_BYTES_RATIO_DEFAULT: f64 = 0.5;
-    const POOL_SIZE_DEFAULT: u32 = 1000;
-}
-
-impl Default for Payload {
-    fn default() -> Self {
-        Self::Random {
-            random_bytes_ratio: Self::RANDOM_BYTES_RATIO_DEFAULT,
-            pool_size: Self::POOL_SIZE_DEFAULT,
-        }
-    }
 }
 
 #[derive(Debug, thiserror::Error)]

@@ -3,6 +3,7 @@
 
 mod files;
 mod headline;
+mod settings;
 mod summary;
 mod workloads;
 

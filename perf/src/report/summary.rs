@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::headline::Ratio;
+use super::settings;
 use super::{AuditOutcome, Loop, Report, StepReport, WorkloadReport};
 use crate::baseline::{Baseline, DiskOutcome};
 
@@ -19,7 +20,7 @@ fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
     let load = &report.workload;
     writeln!(
         out,
-        "{}: {} topic{}, of each {} partition{}, {}-byte records, batches of at most {} bytes, linger {} ms, acks={}, {} producer{}, {} subscription{} of {} consumer{}",
+        "{}: {} topic{} of {} partition{}, {}-byte records, batches of at most {} bytes, linger {} ms, acks={}, {} producer{}, {} subscription{} of {} consumer{}",
         load.name,
         load.topics,
         plural(load.topics),
@@ -49,7 +50,7 @@ fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
         broker.bootstrap,
         durability(report)
     )?;
-    write_settings(out, load)?;
+    settings::write(out, load)?;
     if !report.provenance.tool.is_optimised() {
         writeln!(
             out,
@@ -96,49 +97,6 @@ fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
         writeln!(out, "No disk baseline: {reason}.")?;
     }
     write_audit(out, report)
-}
-
-fn keys(load: &WorkloadReport) -> String {
-    let name = load.key_distributor.name();
-    let count = load
-        .key_count
-        .map_or_else(String::new, |count| format!(" of {count}"));
-    let exponent = load
-        .zipf_exponent
-        .map_or_else(String::new, |exponent| format!(", exponent {exponent}"));
-    format!("{name}{count}{exponent}")
-}
-
-/// Everything that was in force, wherever it came from.
-fn write_settings(out: &mut String, load: &WorkloadReport) -> std::fmt::Result {
-    writeln!(
-        out,
-        "driver {}; payload {}; keys {}; warm-up {} s, then {} s for each of {}",
-        load.driver.as_deref().unwrap_or("none"),
-        load.payload,
-        keys(load),
-        load.warmup_seconds,
-        load.test_duration_seconds,
-        load.producer_rates
-            .iter()
-            .map(ToString::to_string)
-            .collect::<Vec<_>>()
-            .join(", "),
-    )?;
-    for (of, settings) in [
-        ("producer", &load.producer_config),
-        ("consumer", &load.consumer_config),
-        ("topic", &load.topic_config),
-    ] {
-        if !settings.is_empty() {
-            let settings: Vec<_> = settings
-                .iter()
-                .map(|(name, value)| format!("{name}={value}"))
-                .collect();
-            writeln!(out, "{of}: {}", settings.join(" "))?;
-        }
-    }
-    Ok(())
 }
 
 fn configured<'a>(load: &'a WorkloadReport, setting: &str) -> &'a str {

@@ -33,6 +33,7 @@ pub enum Anomaly {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     pub anomaly: Anomaly,
+    pub topic: String,
     pub partition: usize,
     /// Absent where the record is.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -82,6 +83,7 @@ impl AuditFindings {
 /// The audit of one partition, fed with its batches in offset order.
 pub struct PartitionAudit<'a> {
     run: RunId,
+    topic: &'a str,
     partition: usize,
     streams: BTreeMap<ProducerNumber, StreamAudit<'a>>,
     next_offset: i64,
@@ -147,8 +149,14 @@ impl StreamAudit<'_> {
 }
 
 impl<'a> PartitionAudit<'a> {
-    /// `ledgers`: those of all producers of the run; `first_offset`: where the reading begins.
-    pub fn new(run: RunId, partition: usize, ledgers: &'a [Ledger], first_offset: i64) -> Self {
+    /// `ledgers`: those of all producers of the topic; `first_offset`: where the reading begins.
+    pub fn new(
+        run: RunId,
+        topic: &'a str,
+        partition: usize,
+        ledgers: &'a [Ledger],
+        first_offset: i64,
+    ) -> Self {
         let stream = |ledger: &'a Ledger| {
             (
                 ledger.producer,
@@ -173,6 +181,7 @@ impl<'a> PartitionAudit<'a> {
         };
         Self {
             run,
+            topic,
             partition,
             streams,
             next_offset: first_offset,
@@ -308,6 +317,7 @@ impl<'a> PartitionAudit<'a> {
             record_count,
             Finding {
                 anomaly,
+                topic: self.topic.to_owned(),
                 partition: self.partition,
                 offset,
                 detail,
@@ -321,9 +331,14 @@ mod tests {
     use super::*;
     use crate::client::batches::whole_batches;
     use crate::clock::Clock;
+    use crate::payload::PayloadPool;
     use crate::producer::batch::{BATCH_HEADER_BYTES, BatchSpan, BatchTemplate, ProducerIdentity};
     use crate::schedule::Schedule;
 
+    const POOL: PayloadPool = PayloadPool::Random {
+        random_bytes_ratio: 0.5,
+        pool_size: 3,
+    };
     const RUN: RunId = RunId(99);
     const PRODUCER: ProducerNumber = ProducerNumber(0);
     const BATCHES: u64 = 10;
@@ -331,7 +346,8 @@ mod tests {
 
     /// Ten batches of three records, all acked, and the log that a right broker makes of them.
     fn sent() -> (Ledger, Vec<Vec<u8>>) {
-        let template = BatchTemplate::new(RUN, PRODUCER, ProducerIdentity::NONE, 64, 1000);
+        let template =
+            BatchTemplate::new(RUN, PRODUCER, ProducerIdentity::NONE, 64, 1000, None, &POOL);
         let mut ledger = Ledger::new(PRODUCER, 1);
         let mut log = Vec::new();
         for _ in 0..BATCHES {
@@ -342,6 +358,7 @@ mod tests {
                 record_count: RECORDS_PER_BATCH,
                 first_record: 0,
                 built_ns: 0,
+                keyed: None,
             };
             let mut slot = template.slot();
             let size = template.encode(
@@ -360,7 +377,7 @@ mod tests {
     /// Numbers the batches as a broker would and audits the result.
     fn audit(ledger: Ledger, log: &[Vec<u8>]) -> AuditFindings {
         let ledgers = [ledger];
-        let mut audit = PartitionAudit::new(RUN, 0, &ledgers, 0);
+        let mut audit = PartitionAudit::new(RUN, "t", 0, &ledgers, 0);
         let mut offset = 0i64;
         for batch in log {
             let mut batch = batch.clone();
@@ -452,6 +469,7 @@ mod tests {
                 record_count: RECORDS_PER_BATCH,
                 first_record: 0,
                 built_ns: 0,
+                keyed: None,
             };
             ledger.ack(
                 &span,
@@ -476,6 +494,7 @@ mod tests {
                 record_count: RECORDS_PER_BATCH,
                 first_record: 0,
                 built_ns: 0,
+                keyed: None,
             };
             match number {
                 3 => ledger.refuse(&span),
@@ -495,7 +514,7 @@ mod tests {
     fn a_hole_in_the_offsets_is_found() {
         let (ledger, log) = sent();
         let ledgers = [ledger];
-        let mut audit = PartitionAudit::new(RUN, 0, &ledgers, 0);
+        let mut audit = PartitionAudit::new(RUN, "t", 0, &ledgers, 0);
         for (number, batch) in log.iter().enumerate() {
             let mut batch = batch.clone();
             let offset = number as i64 * 3 + if number < 5 { 0 } else { 2 };

@@ -1,4 +1,4 @@
-//! The command line, and what it must not say.
+//! The command line. `plan.rs` says what it must not say.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -7,14 +7,11 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::compare::{self, FailOn};
-use crate::producer::frame::Acks;
+use crate::compression::Compression;
+use crate::keys::KeyDistributor;
 use crate::quantity::{self, Bytes, Rate};
-use crate::record::STAMP_BYTES;
 use crate::sizing::SizeArgs;
-use crate::workload::{self, UnknownWorkload, Workload};
-
-/// Kafka keeps five batches of an idempotent producer, so no more requests may be under way.
-const IDEMPOTENT_IN_FLIGHT_MAX: usize = 5;
+use crate::workload;
 
 #[derive(Parser)]
 #[command(name = "corelog-perf", version, about, max_term_width = 110)]
@@ -123,38 +120,46 @@ pub struct RunArgs {
     /// The whole command line, for the report
     #[arg(skip)]
     pub argv: Vec<String>,
-    /// A built-in workload
+    /// A built-in workload, or the path of a workload file of the OpenMessaging Benchmark: it ends in .yaml or
+    /// .yml or has a '/'
     #[arg(default_value = workload::DEFAULT)]
     pub workload: String,
-    /// Address of any broker
-    #[arg(long, default_value = "127.0.0.1:9092")]
-    pub bootstrap: String,
+    /// Driver file of the OpenMessaging Benchmark for Kafka: cluster, topic, producer and consumer settings
+    #[arg(long, value_name = "FILE")]
+    pub driver: Option<PathBuf>,
+    /// Address of any broker, or several separated by commas [default: the driver's, or 127.0.0.1:9092]
+    #[arg(long)]
+    pub bootstrap: Option<String>,
     /// Load offered: 200MB/s, 50000msg/s, max, or a share of the max measured before in this run, as in max,20%
     /// [default: the workload's]
     #[arg(long, value_delimiter = ',')]
     pub rate: Vec<Rate>,
-    /// How long each rate is measured
-    #[arg(long, default_value = "20s", value_parser = quantity::duration)]
-    pub duration: Duration,
-    /// Load before that which does not count
-    #[arg(long, default_value = "2s", value_parser = quantity::duration)]
-    pub warmup: Duration,
+    /// How long each rate is measured [default: the workload file's, or 20s]
+    #[arg(long, value_parser = quantity::duration)]
+    pub duration: Option<Duration>,
+    /// Load before that which does not count [default: the workload file's, or 2s]
+    #[arg(long, value_parser = quantity::duration)]
+    pub warmup: Option<Duration>,
     /// Payload of a record [default: the workload's]
     #[arg(long)]
     pub message_size: Option<Bytes>,
-    /// Largest record batch [default: the workload's]
+    /// Largest record batch, before compression [default: the driver's, or the workload's]
     #[arg(long)]
     pub batch_bytes: Option<Bytes>,
-    /// Largest Produce request, if batches of several partitions are due together
-    #[arg(long, default_value = "1MB")]
-    pub request_bytes: Bytes,
-    /// Partitions of the topic [default: the workload's]
+    /// Largest Produce request, if batches of several partitions are due together [default: the driver's, or 1MB]
+    #[arg(long)]
+    pub request_bytes: Option<Bytes>,
+    /// Topics, each with partitions, producers and subscriptions of its own [default: the workload's]
+    #[arg(long)]
+    pub topics: Option<u32>,
+    /// Partitions of each topic [default: the workload's]
     #[arg(long)]
     pub partitions: Option<u32>,
-    /// Copies of each partition
-    #[arg(long, default_value_t = 1)]
-    pub replication: u16,
-    /// Use this topic, created if it is not there, and keep it [default: a new one that is deleted afterwards]
+    /// Copies of each partition [default: the driver's, or 1]
+    #[arg(long)]
+    pub replication: Option<u16>,
+    /// Use this topic, created if it is not there, and keep it; of several topics each has a number behind the
+    /// name [default: a new one that is deleted afterwards]
     #[arg(long)]
     pub topic: Option<String>,
     /// Setting of the created topic, as flush.messages=1; may be repeated
@@ -163,33 +168,54 @@ pub struct RunArgs {
     /// Keep the topic that was created
     #[arg(long)]
     pub keep_topic: bool,
-    /// Which replicas must have a record before it is confirmed
-    #[arg(long, default_value = "1")]
-    pub acks: AcksArg,
-    /// How long the first record of a batch may wait for more
-    #[arg(long, default_value_t = 5)]
-    pub linger_ms: u64,
-    /// Requests under way from one producer to one broker
-    #[arg(long, default_value_t = 5)]
-    pub in_flight: usize,
-    /// Producer threads [default: the workload's]
+    /// Which replicas must have a record before it is confirmed [default: the driver's, or 1]
+    #[arg(long)]
+    pub acks: Option<AcksArg>,
+    /// How long the first record of a batch may wait for more [default: the driver's, or 5]
+    #[arg(long)]
+    pub linger_ms: Option<u64>,
+    /// Requests under way from one producer to one broker [default: the driver's, or 5]
+    #[arg(long)]
+    pub in_flight: Option<usize>,
+    /// Producer threads of each topic [default: the workload's]
     #[arg(long)]
     pub producers: Option<u32>,
-    /// Consumers that follow the producers; 0 measures producing alone [default: the workload's]
+    /// Sets of consumers of each topic; every set reads every record [default: the workload's]
+    #[arg(long)]
+    pub subscriptions: Option<u32>,
+    /// Consumers of each subscription, which follow the producers and share its partitions; 0 measures producing alone [default: the workload's]
     #[arg(long)]
     pub consumers: Option<u32>,
-    /// Number the batches so that the broker drops repeats; needs --acks all
+    /// Codec of the batches [default: the driver's, or none]
     #[arg(long)]
-    pub idempotence: bool,
+    pub compression: Option<Compression>,
+    /// Share of random bytes in a payload, from 0 to 1; the rest is zeros and compresses [default: the workload's]
+    #[arg(long, value_name = "RATIO")]
+    pub random_bytes_ratio: Option<f64>,
+    /// Cut the payloads from this file, one after the other, as many as a batch holds [default: the workload's]
+    #[arg(long, value_name = "FILE", conflicts_with = "random_bytes_ratio")]
+    pub payload_file: Option<PathBuf>,
+    /// Which keys the records have [default: the workload's]
+    #[arg(long)]
+    pub keys: Option<KeyDistributor>,
+    /// How many different keys there are [default: 10000]
+    #[arg(long)]
+    pub key_count: Option<u32>,
+    /// How uneven zipf is: the n-th key comes 1/n^EXPONENT as often as the first [default: 0.99]
+    #[arg(long, value_name = "EXPONENT")]
+    pub zipf_exponent: Option<f64>,
+    /// Number the batches so that the broker drops repeats; needs --acks all [default: the driver's, or false]
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "true|false")]
+    pub idempotence: Option<bool>,
     /// How long each read afterwards may take; 0s leaves them out
     #[arg(long, default_value = "3s", value_parser = quantity::duration)]
     pub read_duration: Duration,
     /// How much at the log's end the read from memory goes over again and again
     #[arg(long, default_value = "64MB")]
     pub recent_bytes: Bytes,
-    /// Largest answer to a fetch
-    #[arg(long, default_value = "16MiB")]
-    pub fetch_bytes: Bytes,
+    /// Largest answer to a fetch [default: the driver's, or 16MiB]
+    #[arg(long)]
+    pub fetch_bytes: Option<Bytes>,
     /// Proof at the end that nothing was lost
     #[arg(long, default_value = "full")]
     pub audit: AuditArg,
@@ -220,170 +246,9 @@ fn name_and_value(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// What the flags together must not say.
-#[derive(Debug, PartialEq, thiserror::Error)]
-pub enum PlanError {
-    #[error(transparent)]
-    Workload(#[from] UnknownWorkload),
-    #[error("--{flag} must be more than 0")]
-    Zero { flag: &'static str },
-    #[error(
-        "--message-size {got} is too small: {STAMP_BYTES} bytes carry a record's sequence and checksum"
-    )]
-    MessageTooSmall { got: u64 },
-    #[error("--{flag} {got} is too large: at most {max}")]
-    TooLarge {
-        flag: &'static str,
-        got: u64,
-        max: u64,
-    },
-    #[error("--idempotence needs --acks all")]
-    IdempotenceNeedsAcksAll,
-    #[error(
-        "--idempotence allows at most {IDEMPOTENT_IN_FLIGHT_MAX} requests under way, not --in-flight {got}"
-    )]
-    IdempotenceInFlight { got: usize },
-    #[error("--rate {percent}% needs 'max' before it, as in --rate max,{percent}%")]
-    PercentWithoutMax { percent: f64 },
-    #[error("--bootstrap '{0}' is not HOST:PORT")]
-    Bootstrap(String),
-}
-
-/// A load, whole and checked.
-#[derive(Clone, Debug)]
-pub struct LoadPlan {
-    pub workload: String,
-    pub rates: Vec<Rate>,
-    pub partitions: u32,
-    pub message_bytes: usize,
-    pub batch_bytes_max: usize,
-    pub request_bytes_max: usize,
-    pub producers: u32,
-    pub consumers: u32,
-    pub acks: Acks,
-    pub linger: Duration,
-    pub in_flight_max: usize,
-    pub idempotence: bool,
-}
-
-const BATCH_BYTES_MAX: u64 = 100 * 1024 * 1024;
-const MESSAGE_BYTES_MAX: u64 = 64 * 1024 * 1024;
-const FETCH_BYTES_MAX: u64 = 256 * 1024 * 1024;
-const PARTITIONS_MAX: u64 = 100_000;
-const CLIENTS_MAX: u64 = 1_000;
-
-impl RunArgs {
-    /// Fills in the workload's values and refuses what cannot be run.
-    pub fn plan(&self) -> Result<LoadPlan, PlanError> {
-        let Workload {
-            name,
-            partitions_per_topic,
-            message_size,
-            producers_per_topic,
-            consumer_per_subscription,
-            producer_rate,
-            batch_bytes,
-        } = workload::find(&self.workload)?;
-        let plan = LoadPlan {
-            workload: name.to_owned(),
-            rates: if self.rate.is_empty() {
-                vec![producer_rate]
-            } else {
-                self.rate.clone()
-            },
-            partitions: self.partitions.unwrap_or(partitions_per_topic),
-            message_bytes: within(
-                "message-size",
-                self.message_size.map_or(message_size, |size| size.0),
-                MESSAGE_BYTES_MAX,
-            )? as usize,
-            batch_bytes_max: within(
-                "batch-bytes",
-                self.batch_bytes.map_or(batch_bytes, |size| size.0),
-                BATCH_BYTES_MAX,
-            )? as usize,
-            request_bytes_max: within("request-bytes", self.request_bytes.0, BATCH_BYTES_MAX)?
-                as usize,
-            producers: self.producers.unwrap_or(producers_per_topic),
-            consumers: self.consumers.unwrap_or(consumer_per_subscription),
-            acks: match self.acks {
-                AcksArg::None => Acks::None,
-                AcksArg::Leader => Acks::Leader,
-                AcksArg::All => Acks::All,
-            },
-            linger: Duration::from_millis(self.linger_ms),
-            in_flight_max: self.in_flight,
-            idempotence: self.idempotence,
-        };
-        within("fetch-bytes", self.fetch_bytes.0, FETCH_BYTES_MAX)?;
-        within("partitions", u64::from(plan.partitions), PARTITIONS_MAX)?;
-        within("producers", u64::from(plan.producers), CLIENTS_MAX)?;
-        within("consumers", u64::from(plan.consumers), CLIENTS_MAX)?;
-        let not_zero = [
-            ("duration", self.duration.is_zero()),
-            ("partitions", plan.partitions == 0),
-            ("producers", plan.producers == 0),
-            ("in-flight", plan.in_flight_max == 0),
-            ("replication", self.replication == 0),
-        ];
-        if let Some((flag, _)) = not_zero.into_iter().find(|(_, zero)| *zero) {
-            return Err(PlanError::Zero { flag });
-        }
-        if plan.message_bytes < STAMP_BYTES {
-            return Err(PlanError::MessageTooSmall {
-                got: plan.message_bytes as u64,
-            });
-        }
-        if self.idempotence && plan.acks != Acks::All {
-            return Err(PlanError::IdempotenceNeedsAcksAll);
-        }
-        if self.idempotence && self.in_flight > IDEMPOTENT_IN_FLIGHT_MAX {
-            return Err(PlanError::IdempotenceInFlight {
-                got: self.in_flight,
-            });
-        }
-        let mut max_known = false;
-        for rate in &plan.rates {
-            match rate {
-                Rate::Max => max_known = true,
-                Rate::PercentOfMax(percent) if !max_known => {
-                    return Err(PlanError::PercentWithoutMax { percent: *percent });
-                }
-                _ => {}
-            }
-        }
-        let host_and_port = self
-            .bootstrap
-            .rsplit_once(':')
-            .map(|(host, port)| (host, port.parse::<u16>()));
-        let is_address = self.bootstrap.parse::<SocketAddr>().is_ok();
-        match host_and_port {
-            Some((host, Ok(_))) if !host.is_empty() => Ok(plan),
-            _ if is_address => Ok(plan),
-            _ => Err(PlanError::Bootstrap(self.bootstrap.clone())),
-        }
-    }
-}
-
-fn within(flag: &'static str, got: u64, max: u64) -> Result<u64, PlanError> {
-    if got > max {
-        return Err(PlanError::TooLarge { flag, got, max });
-    }
-    Ok(got)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn plan(arguments: &[&str]) -> Result<LoadPlan, PlanError> {
-        let cli = Cli::try_parse_from(["corelog-perf", "run"].iter().chain(arguments))
-            .expect("clap accepts it");
-        let Command::Run(run) = cli.command else {
-            panic!("another command")
-        };
-        run.plan()
-    }
 
     fn is_refused_by_clap(arguments: &[&str]) -> bool {
         Cli::try_parse_from(["corelog-perf", "run"].iter().chain(arguments)).is_err()
@@ -393,65 +258,6 @@ mod tests {
     fn the_command_line_is_consistent() {
         use clap::CommandFactory;
         Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn flags_override_the_workload() {
-        let plan = plan(&[
-            "1-topic-16-partitions-1kb",
-            "--partitions",
-            "3",
-            "--batch-bytes",
-            "1MB",
-            "--rate",
-            "max,20%",
-        ])
-        .unwrap();
-        assert_eq!(
-            (plan.partitions, plan.message_bytes, plan.batch_bytes_max),
-            (3, 1024, 1_000_000)
-        );
-        assert_eq!(plan.rates, [Rate::Max, Rate::PercentOfMax(20.0)]);
-    }
-
-    #[test]
-    fn what_cannot_be_run_is_refused_with_its_flag() {
-        assert!(matches!(plan(&["no-such"]), Err(PlanError::Workload(_))));
-        assert_eq!(
-            plan(&["--message-size", "31"]).unwrap_err(),
-            PlanError::MessageTooSmall { got: 31 }
-        );
-        assert_eq!(
-            plan(&["--partitions", "0"]).unwrap_err(),
-            PlanError::Zero { flag: "partitions" }
-        );
-        assert_eq!(
-            plan(&["--duration", "0s"]).unwrap_err(),
-            PlanError::Zero { flag: "duration" }
-        );
-        assert_eq!(
-            plan(&["--idempotence"]).unwrap_err(),
-            PlanError::IdempotenceNeedsAcksAll
-        );
-        assert!(matches!(
-            plan(&["--idempotence", "--acks", "all", "--in-flight", "6"]),
-            Err(PlanError::IdempotenceInFlight { got: 6 })
-        ));
-        assert!(matches!(
-            plan(&["--rate", "20%,max"]),
-            Err(PlanError::PercentWithoutMax { .. })
-        ));
-        assert!(matches!(
-            plan(&["--batch-bytes", "1GB"]),
-            Err(PlanError::TooLarge {
-                flag: "batch-bytes",
-                ..
-            })
-        ));
-        assert!(matches!(
-            plan(&["--bootstrap", "localhost"]),
-            Err(PlanError::Bootstrap(_))
-        ));
     }
 
     #[test]

@@ -11,6 +11,8 @@ use crate::histogram::LatencyHistogram;
 pub struct Live {
     pub sent_records: AtomicU64,
     pub sent_bytes: AtomicU64,
+    /// Of whole Produce requests, as they go to the sockets.
+    pub wire_bytes: AtomicU64,
     pub acked_records: AtomicU64,
     pub acked_bytes: AtomicU64,
     pub failed_records: AtomicU64,
@@ -65,6 +67,7 @@ impl Live {
         Totals {
             sent_records: self.sent_records.load(Relaxed),
             sent_bytes: self.sent_bytes.load(Relaxed),
+            wire_bytes: self.wire_bytes.load(Relaxed),
             acked_records: self.acked_records.load(Relaxed),
             acked_bytes: self.acked_bytes.load(Relaxed),
             failed_records: self.failed_records.load(Relaxed),
@@ -80,6 +83,7 @@ impl Live {
 pub struct Totals {
     pub sent_records: u64,
     pub sent_bytes: u64,
+    pub wire_bytes: u64,
     pub acked_records: u64,
     pub acked_bytes: u64,
     pub failed_records: u64,

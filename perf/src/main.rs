@@ -5,16 +5,21 @@
 mod audit; // proof that no record was lost
 mod baseline; // disk, loopback and memory without a broker
 mod checksum; // CRC-32C of bytes that mostly stay
-mod cli; // flags, and what they must not say
+mod cli; // flags
 mod client; // the Kafka protocol, as far as a load needs it
 mod clock; // one time for all threads
 mod compare; // runs side by side
+mod compression; // gzip, snappy, lz4, zstd
 mod consumer; // tail, replay, reading back
 mod cpu; // /proc: who used how much
+mod driver; // which cluster, and how its clients are set
 mod histogram; // latencies
 mod interrupt; // Ctrl-C
+mod keys; // record keys, and their partitions
 mod live; // counters while it runs
 mod null_broker; // a broker that keeps nothing
+mod payload; // what records are filled with
+mod plan; // flags, driver and workload together
 mod producer; // paced sending
 mod progress; // what the terminal shows
 mod provenance; // where a report comes from
@@ -24,9 +29,11 @@ mod report; // JSON, text, raw histograms
 mod rerun; // a run from its report
 mod run; // the order of a run
 mod schedule; // when each record is due
+mod settings_file; // YAML whose keys are all known
 mod sizing; // how many brokers a load needs
+mod spelling; // what a misspelt name meant
 mod timeline; // second by second
-mod workload; // built-in loads
+mod workload; // built-in loads, and those from files
 
 use std::process::ExitCode;
 
@@ -39,6 +46,7 @@ use crate::cli::{
 use crate::compare::Comparison;
 use crate::interrupt::Interrupt;
 use crate::null_broker::NullBroker;
+use crate::payload::PayloadPool;
 use crate::progress::Progress;
 use crate::report::AuditOutcome;
 use crate::sizing::SizeArgs;
@@ -71,11 +79,15 @@ fn run(arguments: &RunArgs) -> ExitCode {
         Ok(plan) => plan,
         Err(error) => return fail(EXIT_USAGE, &error),
     };
+    let payloads = match PayloadPool::open(&plan.payload, plan.message_bytes) {
+        Ok(payloads) => payloads,
+        Err(error) => return fail(EXIT_USAGE, &error),
+    };
     let interrupt = match Interrupt::install() {
         Ok(interrupt) => interrupt,
         Err(error) => return fail(EXIT_FAILED, &error),
     };
-    let finished = match run::run(arguments, plan, interrupt) {
+    let finished = match run::run(arguments, plan, payloads, interrupt) {
         Ok(finished) => finished,
         Err(error) => return fail(EXIT_FAILED, &error),
     };
@@ -143,22 +155,7 @@ fn size(arguments: &SizeArgs) -> ExitCode {
 }
 
 fn workloads() -> ExitCode {
-    println!(
-        "{:<38} {:>10} {:>8} {:>9} {:>9} {:>14} {:>9}",
-        "name", "partitions", "message", "producers", "consumers", "rate", "batch"
-    );
-    for workload in workload::BUILT_IN {
-        println!(
-            "{:<38} {:>10} {:>6} B {:>9} {:>9} {:>14} {:>9}",
-            workload.name,
-            workload.partitions_per_topic,
-            workload.message_size,
-            workload.producers_per_topic,
-            workload.consumer_per_subscription,
-            workload.producer_rate.to_string(),
-            workload.batch_bytes
-        );
-    }
+    print!("{}", report::workloads_text());
     ExitCode::SUCCESS
 }
 

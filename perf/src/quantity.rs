@@ -278,6 +278,12 @@ pub fn factor(text: &str) -> Result<f64, QuantityError> {
     }
 }
 
+impl Serialize for Rate {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
 /// A time as `20s`, `500ms`, `2m`, `1.5h` or `7d`; zero is allowed.
 pub fn duration(text: &str) -> Result<Duration, QuantityError> {
     let (number, unit) = split(text)?;

@@ -133,13 +133,19 @@ mod tests {
         ];
         let again = rerun(&argv, &["--out", "new"]).expect("a run");
         assert_eq!(again.workload, "1-topic-16-partitions-1kb");
-        assert_eq!((again.rate.len(), again.bootstrap.as_str()), (2, "a:1"));
+        assert_eq!(
+            (again.rate.len(), again.bootstrap.as_deref()),
+            (2, Some("a:1"))
+        );
         assert_eq!(again.out, Some(PathBuf::from("new")));
         assert_eq!(again.json, None);
         let repeated = argv[..7].iter().chain(["--out", "new"].iter());
         assert!(again.argv.iter().eq(repeated), "{:?}", again.argv);
         let elsewhere = rerun(&argv, &["--bootstrap", "b:2"]).expect("a run");
-        assert_eq!((elsewhere.bootstrap.as_str(), elsewhere.out), ("b:2", None));
+        assert_eq!(
+            (elsewhere.bootstrap.as_deref(), elsewhere.out),
+            (Some("b:2"), None)
+        );
     }
 
     #[test]

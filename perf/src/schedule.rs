@@ -55,6 +55,13 @@ impl Schedule {
         }
     }
 
+    /// Whether no record is due after `now_ns` that was not due before.
+    pub fn is_over(&self, now_ns: u64) -> bool {
+        match *self {
+            Self::Paced { end_ns, .. } | Self::Closed { end_ns } => now_ns >= end_ns,
+        }
+    }
+
     /// What may be sent at `now_ns` if record `next` is the first that was not sent yet. A batch is complete
     /// when it is full or when its first record has waited for `linger`; it then takes every record that is
     /// due, up to `record_count_max`.

@@ -3,7 +3,10 @@
 //!
 //! `producer/batch.rs` draws the bytes.
 
+use std::borrow::Cow;
+
 use super::wire::{Cursor, Truncated};
+use crate::compression::Compression;
 
 const HEADER_BYTES: usize = 61;
 
@@ -12,7 +15,6 @@ const LENGTH_COUNTS_FROM: usize = 12;
 
 const CRC_COVERS_FROM: usize = 21;
 
-const COMPRESSION_MASK: i16 = 0x07;
 const CONTROL_BIT: i16 = 0x20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -21,7 +23,7 @@ pub enum BatchError {
     Magic { base_offset: i64, magic: i8 },
     #[error("the batch at offset {base_offset} fails its CRC")]
     Crc { base_offset: i64 },
-    #[error("the batch at offset {base_offset} is compressed, which this tool does not read")]
+    #[error("the batch at offset {base_offset} cannot be decompressed")]
     Compressed { base_offset: i64 },
     #[error("the records of the batch at offset {base_offset} do not fill it as its header says")]
     Records { base_offset: i64 },
@@ -90,12 +92,18 @@ impl<'a> Batch<'a> {
     }
 
     /// Hands out offset and value of each record.
-    pub fn records(&self, mut each: impl FnMut(i64, &'a [u8])) -> Result<(), BatchError> {
+    pub fn records(&self, mut each: impl FnMut(i64, &[u8])) -> Result<(), BatchError> {
         let base_offset = self.base_offset;
-        if self.attributes & COMPRESSION_MASK != 0 {
-            return Err(BatchError::Compressed { base_offset });
-        }
-        let mut cursor = Cursor::new(&self.bytes[HEADER_BYTES..]);
+        let bytes = &self.bytes[HEADER_BYTES..];
+        let plain = match Compression::of_attributes(self.attributes) {
+            Some(Compression::None) => Cow::Borrowed(bytes),
+            Some(codec) => codec
+                .decompress(bytes)
+                .map(Cow::Owned)
+                .map_err(|_| BatchError::Compressed { base_offset })?,
+            None => return Err(BatchError::Compressed { base_offset }),
+        };
+        let mut cursor = Cursor::new(&plain);
         let mut read_all = || {
             for _ in 0..self.record_count {
                 let (offset_delta, value) = record(&mut cursor)?;
@@ -139,6 +147,7 @@ pub fn whole_batches(records: &[u8]) -> impl Iterator<Item = Batch<'_>> {
 mod tests {
     use super::*;
     use crate::clock::Clock;
+    use crate::payload::PayloadPool;
     use crate::producer::batch::{BatchSpan, BatchTemplate, ProducerIdentity};
     use crate::record::{ProducerNumber, RunId, Stamp};
     use crate::schedule::Schedule;
@@ -150,6 +159,11 @@ mod tests {
             ProducerIdentity::NONE,
             50,
             10_000,
+            None,
+            &PayloadPool::Random {
+                random_bytes_ratio: 0.5,
+                pool_size: 3,
+            },
         );
         let mut bytes = Vec::new();
         for (base_offset, count) in [(0i64, 70u32), (70, 3)] {
@@ -160,6 +174,7 @@ mod tests {
                 record_count: count,
                 first_record: 0,
                 built_ns: 0,
+                keyed: None,
             };
             let size = template.encode(
                 &mut slot,

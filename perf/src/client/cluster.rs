@@ -61,13 +61,25 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Proves that a broker answers at `bootstrap`.
-    pub fn connect(bootstrap: &str) -> Result<Self, ClientError> {
-        let cluster = Self {
-            bootstrap: bootstrap.to_owned(),
-        };
-        cluster.open()?;
-        Ok(cluster)
+    /// Proves that a broker answers at one of the addresses, separated by commas, and stays with the first that
+    /// does.
+    pub fn connect(addresses: &str) -> Result<Self, ClientError> {
+        let mut last_error = None;
+        for address in addresses.split(',').map(str::trim) {
+            let cluster = Self {
+                bootstrap: address.to_owned(),
+            };
+            match cluster.open() {
+                Ok(_) => return Ok(cluster),
+                Err(error) => last_error = Some(error),
+            }
+        }
+        Err(last_error.expect("a split text has at least one part"))
+    }
+
+    /// The address that answered.
+    pub fn bootstrap(&self) -> &str {
+        &self.bootstrap
     }
 
     fn open(&self) -> Result<Connection, ClientError> {

@@ -16,7 +16,9 @@ pub struct FetchLimits {
     /// For the whole answer.
     pub response_bytes_max: i32,
     pub partition_bytes_max: i32,
-    /// How long the broker may wait for a first byte.
+    /// How much the broker waits for.
+    pub response_bytes_min: i32,
+    /// How long the broker may wait for that.
     pub wait_ms_max: i32,
 }
 
@@ -35,7 +37,7 @@ pub fn request(topic: &str, wanted: &[(i32, i64)], limits: &FetchLimits) -> Fetc
     FetchRequest::default()
         .with_replica_id(BrokerId(-1))
         .with_max_wait_ms(limits.wait_ms_max)
-        .with_min_bytes(1)
+        .with_min_bytes(limits.response_bytes_min)
         .with_max_bytes(limits.response_bytes_max)
         .with_session_id(0)
         .with_session_epoch(-1)

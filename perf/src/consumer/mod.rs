@@ -74,6 +74,7 @@ mod tests {
         let limits = FetchLimits {
             response_bytes_max: 1,
             partition_bytes_max: 1,
+            response_bytes_min: 1,
             wait_ms_max: 0,
         };
         let plans = plans(&topic, 2, &[(0, 9), (0, 9), (5, 5), (0, 9), (0, 9)], limits);

@@ -18,13 +18,20 @@ pub fn verify(
     ledgers: &[Ledger],
     live: &Live,
 ) -> Result<Option<AuditFindings>, ClientError> {
+    let topic = plan.topic.clone();
     let mut audits: BTreeMap<usize, PartitionAudit> = plan
         .positions
         .iter()
         .map(|position| {
             (
                 position.partition,
-                PartitionAudit::new(run, position.partition, ledgers, position.next_offset),
+                PartitionAudit::new(
+                    run,
+                    &topic,
+                    position.partition,
+                    ledgers,
+                    position.next_offset,
+                ),
             )
         })
         .collect();

@@ -6,21 +6,32 @@
 //! | baseOffset | length | epoch | 2 | crc | attrs    | lastOffset- | base-      | max-      | producer  | producer| base   | record- | records
 //! |            |        |       |   |     |          | Delta       | Timestamp  | Timestamp | Id        | Epoch   | Seq.   | Count   |
 //! ```
-//! A record: `length | attributes 0 | timestamp delta 0 | offset delta | key length -1 | value length | stamp | filler | 0 headers`.
+//! A record: `length | attributes 0 | timestamp delta 0 | offset delta | key length | key | value length | stamp | filler | 0 headers`,
+//! with the key length -1 and no key where records have none.
 
-use rand::rngs::SmallRng;
-use rand::{Rng, SeedableRng};
+use std::sync::Arc;
 
-use crate::checksum::FixedTail;
+use super::accumulator::KeyedRecord;
+use crate::checksum::FixedTails;
 use crate::clock::Clock;
+use crate::keys::{KEY_BYTES, Keys};
+use crate::payload::PayloadPool;
 use crate::record::{ProducerNumber, RunId, STAMP_BYTES, STAMP_CHECKED_BYTES, Stamp};
 use crate::schedule::Schedule;
 
 /// The bytes of a batch before its first record.
 pub const BATCH_HEADER_BYTES: usize = 61;
 
+/// Where the batch's length stands, and what precedes the part that it counts.
+pub const LENGTH_AT: usize = 8;
+pub const LENGTH_COUNTS_FROM: usize = 12;
+
+pub const CRC_AT: usize = 17;
+
 /// Where the part that the batch's CRC covers begins.
-const CRC_COVERS_FROM: usize = 21;
+pub const CRC_COVERS_FROM: usize = 21;
+
+pub const ATTRIBUTES_AT: usize = 21;
 
 /// Who sends, as the broker knows it: both -1 without idempotence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +45,7 @@ impl ProducerIdentity {
 }
 
 /// The records of one batch, from which its bytes can be made at any time: also again, for a resend.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BatchSpan {
     /// The partition's place in the run's list of partitions.
     pub partition: usize,
@@ -44,12 +55,18 @@ pub struct BatchSpan {
     /// Of the first record, within the producer's schedule.
     pub first_record: u64,
     pub built_ns: u64,
+    /// The records, where their keys brought them together; else they follow each other in the schedule.
+    pub keyed: Option<Box<[KeyedRecord]>>,
 }
 
 impl BatchSpan {
     /// When its record `index` was meant to be sent.
     pub fn intended_ns(&self, schedule: &Schedule, index: u32) -> u64 {
-        schedule.intended_ns(self.first_record + u64::from(index), self.built_ns)
+        let record = match &self.keyed {
+            Some(records) => records[index as usize].record,
+            None => self.first_record + u64::from(index),
+        };
+        schedule.intended_ns(record, self.built_ns)
     }
 }
 
@@ -64,8 +81,14 @@ pub struct BatchTemplate {
     record_starts: Vec<usize>,
     /// Where each record's stamp begins.
     stamp_starts: Vec<usize>,
-    filler: FixedTail,
-    filler_and_end: FixedTail,
+    /// None: records have no keys.
+    keys: Option<Arc<Keys>>,
+    /// From a record's key to its stamp.
+    key_to_stamp_bytes: usize,
+    fillers: FixedTails,
+    fillers_and_end: FixedTails,
+    /// The filler at each record's place.
+    filler_at: Vec<usize>,
 }
 
 impl BatchTemplate {
@@ -76,21 +99,28 @@ impl BatchTemplate {
         identity: ProducerIdentity,
         message_bytes: usize,
         batch_bytes_max: usize,
+        keys: Option<Arc<Keys>>,
+        payloads: &PayloadPool,
     ) -> Self {
         assert!(
             message_bytes >= STAMP_BYTES,
             "a message of {message_bytes} bytes cannot carry its stamp"
         );
-        let filler = half_random(
-            message_bytes - STAMP_BYTES,
-            u64::from(run.0) << 32 | u64::from(producer.0),
-        );
+        let seed = u64::from(run.0) << 32 | u64::from(producer.0);
+        let count_max = (batch_bytes_max / message_bytes).max(1);
+        let fillers = payloads.fillers(message_bytes, count_max, seed);
         let mut bytes = vec![0; BATCH_HEADER_BYTES];
         let (mut record_starts, mut stamp_starts) = (vec![bytes.len()], Vec::new());
         for index in 0.. {
             let mut head = vec![0, 0];
             put_varint(&mut head, index);
-            put_varint(&mut head, -1);
+            match &keys {
+                Some(_) => {
+                    put_varint(&mut head, KEY_BYTES as i64);
+                    head.extend([0; KEY_BYTES]);
+                }
+                None => put_varint(&mut head, -1),
+            }
             put_varint(&mut head, message_bytes as i64);
             let body_bytes = head.len() + message_bytes + 1;
             let mut length = Vec::new();
@@ -102,11 +132,19 @@ impl BatchTemplate {
             bytes.extend_from_slice(&head);
             stamp_starts.push(bytes.len());
             bytes.extend_from_slice(&[0; STAMP_BYTES]);
-            bytes.extend_from_slice(&filler);
+            bytes.extend_from_slice(&fillers[index as usize % fillers.len()]);
             bytes.push(0);
             record_starts.push(bytes.len());
         }
-        let filler_and_end = [&filler[..], &[0]].concat();
+        let filler_at = (0..stamp_starts.len())
+            .map(|index| index % fillers.len())
+            .collect();
+        let fillers_and_end: Vec<_> = fillers
+            .iter()
+            .map(|filler| [&filler[..], &[0]].concat())
+            .collect();
+        let mut value_length = Vec::new();
+        put_varint(&mut value_length, message_bytes as i64);
         Self {
             run,
             producer,
@@ -114,8 +152,11 @@ impl BatchTemplate {
             bytes,
             record_starts,
             stamp_starts,
-            filler: FixedTail::new(&filler),
-            filler_and_end: FixedTail::new(&filler_and_end),
+            keys,
+            key_to_stamp_bytes: KEY_BYTES + value_length.len(),
+            fillers: FixedTails::new(&fillers),
+            fillers_and_end: FixedTails::new(&fillers_and_end),
+            filler_at,
         }
     }
 
@@ -168,27 +209,26 @@ impl BatchTemplate {
                 sequence: span.first_sequence + index as u64,
                 intended_unix_ns: clock.unix_ns(span.intended_ns(schedule, index as u32)),
             };
+            let filler = self.filler_at[index];
             let checked = stamp.encode();
-            let record_crc = self.filler.append(crc32c::crc32c(&checked));
+            let record_crc = self.fillers.append(crc32c::crc32c(&checked), filler);
             let (start, stamp_start) = (self.record_starts[index], self.stamp_starts[index]);
             let stamp_end = stamp_start + STAMP_BYTES;
+            if let (Some(keys), Some(records)) = (&self.keys, &span.keyed) {
+                let key_start = stamp_start - self.key_to_stamp_bytes;
+                slot[key_start..key_start + KEY_BYTES]
+                    .copy_from_slice(&keys.bytes(records[index].key));
+            }
             slot[stamp_start..stamp_start + STAMP_CHECKED_BYTES].copy_from_slice(&checked);
             slot[stamp_start + STAMP_CHECKED_BYTES..stamp_end]
                 .copy_from_slice(&record_crc.to_le_bytes());
             crc = self
-                .filler_and_end
-                .append(crc32c::crc32c_append(crc, &slot[start..stamp_end]));
+                .fillers_and_end
+                .append(crc32c::crc32c_append(crc, &slot[start..stamp_end]), filler);
         }
         slot[17..21].copy_from_slice(&crc.to_be_bytes());
         size_bytes
     }
-}
-
-/// The field's usual payload: half of it does not compress, half of it does.
-fn half_random(len_bytes: usize, seed: u64) -> Vec<u8> {
-    let mut filler = vec![0; len_bytes];
-    SmallRng::seed_from_u64(seed).fill_bytes(&mut filler[..len_bytes / 2]);
-    filler
 }
 
 /// Kafka's zigzag varint.
@@ -207,7 +247,12 @@ mod tests {
     use kafka_protocol::records::RecordBatchDecoder;
 
     use super::*;
+    use crate::keys::KeyDistributor;
 
+    const POOL: PayloadPool = PayloadPool::Random {
+        random_bytes_ratio: 0.5,
+        pool_size: 7,
+    };
     const IDENTITY: ProducerIdentity = ProducerIdentity { id: 4711, epoch: 2 };
 
     fn span(first_sequence: u64, record_count: u32) -> BatchSpan {
@@ -217,12 +262,21 @@ mod tests {
             record_count,
             first_record: 10,
             built_ns: 5_000_000,
+            keyed: None,
         }
     }
 
     #[test]
     fn another_decoder_accepts_every_length_of_batch_and_finds_the_stamps() {
-        let template = BatchTemplate::new(RunId(1), ProducerNumber(2), IDENTITY, 100, 1_000_000);
+        let template = BatchTemplate::new(
+            RunId(1),
+            ProducerNumber(2),
+            IDENTITY,
+            100,
+            1_000_000,
+            None,
+            &POOL,
+        );
         let schedule = Schedule::Paced {
             start_ns: 0,
             end_ns: u64::MAX,
@@ -258,8 +312,57 @@ mod tests {
     }
 
     #[test]
+    fn a_keyed_batch_carries_each_records_key_and_its_intended_time() {
+        let keys = Arc::new(Keys::new(KeyDistributor::Uniform, 100, 1.0).unwrap());
+        let (run, producer) = (RunId(1), ProducerNumber(2));
+        let template = BatchTemplate::new(
+            run,
+            producer,
+            IDENTITY,
+            300,
+            100_000,
+            Some(Arc::clone(&keys)),
+            &POOL,
+        );
+        let schedule = Schedule::Paced {
+            start_ns: 0,
+            end_ns: u64::MAX,
+            records_per_second: 1000.0,
+        };
+        let clock = Clock::start();
+        let records: Vec<_> = (0..90)
+            .map(|n| KeyedRecord {
+                record: n * 3,
+                key: 99 - n as u32,
+            })
+            .collect();
+        let mut span = span(7, 90);
+        span.keyed = Some(records.clone().into_boxed_slice());
+        let mut slot = template.slot();
+        let size = template.encode(&mut slot, &span, &schedule, &clock);
+        let set = RecordBatchDecoder::decode(&mut Bytes::copy_from_slice(&slot[..size]))
+            .expect("CRC and layout are right");
+        for (record, keyed) in set.records.iter().zip(&records) {
+            assert_eq!(record.key.as_deref(), Some(&keys.bytes(keyed.key)[..]));
+            let stamp = Stamp::decode_checked(record.value.as_ref().unwrap()).unwrap();
+            assert_eq!(
+                clock.at_ns(stamp.intended_unix_ns),
+                keyed.record * 1_000_000
+            );
+        }
+    }
+
+    #[test]
     fn the_base_sequence_wraps_at_two_to_the_31() {
-        let template = BatchTemplate::new(RunId(1), ProducerNumber(2), IDENTITY, 64, 1_000);
+        let template = BatchTemplate::new(
+            RunId(1),
+            ProducerNumber(2),
+            IDENTITY,
+            64,
+            1_000,
+            None,
+            &POOL,
+        );
         let mut slot = template.slot();
         template.encode(
             &mut slot,
@@ -279,6 +382,8 @@ mod tests {
                 ProducerIdentity::NONE,
                 1024,
                 batch_bytes,
+                None,
+                &POOL,
             )
         };
         assert!(template(16_384).batch_bytes_max() <= 16_384);

@@ -88,6 +88,11 @@ impl ProduceFrame {
         self.total_bytes = 0;
     }
 
+    /// Of the sealed request, its length included.
+    pub fn total_bytes(&self) -> usize {
+        self.total_bytes
+    }
+
     /// Batches per request at most.
     pub fn capacity(&self) -> usize {
         self.slots.len()
@@ -99,7 +104,7 @@ impl ProduceFrame {
 
     /// Adds a batch for `partition`: `encode` writes it into the slot and returns its size. The frame must not
     /// be full.
-    pub fn push(&mut self, partition: i32, encode: impl FnOnce(&mut [u8]) -> usize) {
+    pub fn push(&mut self, partition: i32, encode: impl FnOnce(&mut Vec<u8>) -> usize) {
         let batch_bytes = encode(&mut self.slots[self.parts.len()]);
         // What precedes the first batch is the head of the whole request too.
         let head_start = if self.parts.is_empty() {

@@ -131,6 +131,7 @@ mod tests {
             record_count,
             first_record: 0,
             built_ns: 0,
+            keyed: None,
         }
     }
 

@@ -93,7 +93,8 @@ impl Link {
     }
 
     /// Fills the next request. Only when the last one has been written whole.
-    pub fn start(&mut self, fill: impl FnOnce(&mut ProduceFrame) -> Vec<BatchSpan>) {
+    /// Returns the request's size.
+    pub fn start(&mut self, fill: impl FnOnce(&mut ProduceFrame) -> Vec<BatchSpan>) -> usize {
         assert!(
             self.writing.is_none(),
             "a request is begun behind a half-written one"
@@ -107,6 +108,7 @@ impl Link {
             correlation_id,
             spans,
         });
+        self.frame.total_bytes()
     }
 
     /// Writes what the socket takes. Returns the request when it has been written whole and no answer will come.

@@ -4,8 +4,11 @@
 //! thread of its own. It waits in one place only, `poll`, for the next due batch, an answer or room in a
 //! socket.
 
+mod accumulator;
 pub mod batch;
+mod encoder;
 pub mod frame;
+mod keyed;
 pub mod ledger;
 mod link;
 mod outcome;
@@ -19,7 +22,9 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use self::accumulator::Accumulator;
 use self::batch::{BatchSpan, BatchTemplate, ProducerIdentity};
+use self::encoder::BatchEncoder;
 use self::frame::{
     Acks, PARTITIONS_PER_REQUEST_MAX, PRODUCE_VERSION_MAX, PRODUCE_VERSION_MIN, ProduceFrame,
 };
@@ -29,8 +34,11 @@ use self::outcome::Outcomes;
 use crate::client::cluster::{BrokerAddress, Topic};
 use crate::client::error::ClientError;
 use crate::clock::Clock;
+use crate::compression::Compression;
 use crate::histogram::LatencyHistogram;
+use crate::keys::Keys;
 use crate::live::Live;
+use crate::payload::PayloadPool;
 use crate::record::{ProducerNumber, RunId};
 use crate::schedule::{Due, Schedule};
 
@@ -74,6 +82,10 @@ pub struct ProducerPlan {
     pub message_bytes: usize,
     pub batch_bytes_max: usize,
     pub request_bytes_max: usize,
+    /// None: records have no keys, and full batches go to the partitions in turn.
+    pub keys: Option<Arc<Keys>>,
+    pub payloads: PayloadPool,
+    pub compression: Compression,
 }
 
 /// What one producer measured.
@@ -127,12 +139,14 @@ pub struct Producer {
     plan: ProducerPlan,
     clock: Clock,
     live: Arc<Live>,
-    template: BatchTemplate,
+    encoder: BatchEncoder,
     brokers: Vec<BrokerAddress>,
     paths: Vec<Path>,
     /// The broker of each partition, by its place in `brokers`.
     path_of: Vec<usize>,
     next_partition: usize,
+    /// Where records have keys.
+    accumulator: Option<Accumulator>,
     next_record: u64,
     outcomes: Outcomes,
     lag: LatencyHistogram,
@@ -175,11 +189,25 @@ impl Producer {
             plan.identity,
             plan.message_bytes,
             plan.batch_bytes_max,
+            plan.keys.clone(),
+            &plan.payloads,
         );
+        let encoder = BatchEncoder::new(template, plan.compression);
+        let accumulator = plan.keys.as_ref().map(|keys| {
+            let seed = u64::from(plan.run.0) << 32 | u64::from(plan.number.0);
+            Accumulator::new(
+                keys,
+                seed,
+                plan.topic.leaders.len(),
+                encoder.record_count_max(),
+                plan.linger,
+            )
+        });
         let mut producer = Self {
             next_partition: plan.number.0 as usize % plan.topic.leaders.len(),
             outcomes: Outcomes::new(&plan, clock),
-            template,
+            accumulator,
+            encoder,
             paths: Vec::new(),
             path_of,
             next_record: 0,
@@ -207,10 +235,10 @@ impl Producer {
             PRODUCE_VERSION_MIN,
             PRODUCE_VERSION_MAX,
             |version| {
-                let slot_count = (self.plan.request_bytes_max / self.template.batch_bytes_max())
+                let slot_count = (self.plan.request_bytes_max / self.encoder.batch_bytes_max())
                     .clamp(1, PARTITIONS_PER_REQUEST_MAX)
                     .min(self.plan.topic.leaders.len());
-                let slots = (0..slot_count).map(|_| self.template.slot()).collect();
+                let slots = (0..slot_count).map(|_| self.encoder.slot()).collect();
                 ProduceFrame::new(version, self.plan.acks, &self.plan.topic.name, slots)
             },
         )
@@ -229,6 +257,8 @@ impl Producer {
             self.reconnect(now_ns);
             let next = if self.outcomes.has_resends() {
                 self.resend(now_ns)
+            } else if self.accumulator.is_some() {
+                self.send_keyed(now_ns)
             } else {
                 self.send_due(now_ns)
             };
@@ -252,7 +282,7 @@ impl Producer {
         if self.live.is_stopped() {
             return Next::NothingToSend;
         }
-        let record_count_max = self.template.record_count_max();
+        let record_count_max = self.encoder.record_count_max();
         match self
             .plan
             .schedule
@@ -297,7 +327,7 @@ impl Producer {
         self.lag
             .record_ns(now_ns.saturating_sub(due_ns.max(*free_since_ns)));
         let mut partition = first_partition;
-        let (plan, template, clock) = (&self.plan, &self.template, &self.clock);
+        let (plan, encoder, clock) = (&self.plan, &mut self.encoder, &self.clock);
         let (next_record, path_of, outcomes, send_delay) = (
             &mut self.next_record,
             &self.path_of,
@@ -305,12 +335,12 @@ impl Producer {
             &mut self.send_delay,
         );
         let mut sent_records = 0;
-        link.start(|frame| {
+        let wire_bytes = link.start(|frame| {
             let mut spans = Vec::new();
             while !frame.is_full() && path_of[partition] == broker {
                 let due = plan.schedule.due(
                     *next_record,
-                    template.record_count_max(),
+                    encoder.record_count_max(),
                     plan.linger,
                     now_ns,
                 );
@@ -323,9 +353,10 @@ impl Producer {
                     record_count,
                     first_record: *next_record,
                     built_ns: now_ns,
+                    keyed: None,
                 };
                 frame.push(partition as i32, |slot| {
-                    template.encode(slot, &span, &plan.schedule, clock)
+                    encoder.encode(slot, &span, &plan.schedule, clock)
                 });
                 send_delay.record_many_ns(
                     now_ns.saturating_sub(span.intended_ns(&plan.schedule, 0)),
@@ -339,13 +370,18 @@ impl Producer {
             spans
         });
         self.next_partition = partition;
+        self.count_sent(sent_records, wire_bytes);
+        Live::add(&self.live.requests_in_flight, 1);
+        self.write(broker);
+    }
+
+    fn count_sent(&self, sent_records: u64, wire_bytes: usize) {
+        Live::add(&self.live.wire_bytes, wire_bytes as u64);
         Live::add(&self.live.sent_records, sent_records);
         Live::add(
             &self.live.sent_bytes,
             sent_records * self.plan.message_bytes as u64,
         );
-        Live::add(&self.live.requests_in_flight, 1);
-        self.write(broker);
     }
 
     /// Sends again what could not be written, in order, one request at a time, before anything new.
@@ -360,7 +396,7 @@ impl Producer {
             let Path::Up { link, .. } = &mut self.paths[broker] else {
                 continue;
             };
-            let (plan, template, clock) = (&self.plan, &self.template, &self.clock);
+            let (plan, encoder, clock) = (&self.plan, &mut self.encoder, &self.clock);
             let (path_of, outcomes) = (&self.path_of, &mut self.outcomes);
             let spans = outcomes.take_resends(link.batches_per_request_max(), |partition| {
                 path_of[partition] == broker
@@ -368,14 +404,15 @@ impl Producer {
             if spans.is_empty() {
                 continue;
             }
-            link.start(|frame| {
+            let wire_bytes = link.start(|frame| {
                 for span in &spans {
                     frame.push(span.partition as i32, |slot| {
-                        template.encode(slot, span, &plan.schedule, clock)
+                        encoder.encode(slot, span, &plan.schedule, clock)
                     });
                 }
                 spans
             });
+            Live::add(&self.live.wire_bytes, wire_bytes as u64);
             Live::add(&self.live.requests_in_flight, 1);
             self.write(broker);
         }
@@ -505,6 +542,9 @@ impl Producer {
         }
         if !self.live.is_stopped() {
             self.outcomes.never_sent(self.next_record);
+            for left in self.accumulator.iter().flat_map(Accumulator::left) {
+                self.outcomes.never_taken(left.record);
+            }
         }
         self.outcomes.publish(&self.live);
         self.outcomes.into_result(self.lag, self.send_delay)

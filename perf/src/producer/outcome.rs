@@ -125,7 +125,9 @@ impl Outcomes {
     pub fn never_answered(&mut self, spans: Vec<BatchSpan>, live: &Live) {
         for span in spans.iter().chain(&std::mem::take(&mut self.resends)) {
             self.failed(span, "NEVER_ANSWERED".to_owned(), live);
-            self.waited_in_vain(span.first_record, span.record_count, span.built_ns);
+            for index in 0..span.record_count {
+                self.waited_in_vain(span.intended_ns(&self.schedule, index));
+            }
         }
     }
 
@@ -137,18 +139,21 @@ impl Outcomes {
             .unwrap_or(next_record);
         self.unsent_records = due_count.saturating_sub(next_record);
         for record in next_record..due_count {
-            self.waited_in_vain(record, 1, 0);
+            self.waited_in_vain(self.schedule.intended_ns(record, 0));
         }
     }
 
+    /// The run ended before the batch of this record got its turn.
+    pub fn never_taken(&mut self, record: u64) {
+        self.unsent_records += 1;
+        self.waited_in_vain(self.schedule.intended_ns(record, 0));
+    }
+
     /// Leaving these out would hide the longest waits of all.
-    fn waited_in_vain(&mut self, first_record: u64, record_count: u32, built_ns: u64) {
-        let now_ns = self.clock.now_ns();
-        for record in first_record..first_record + u64::from(record_count) {
-            let intended_ns = self.schedule.intended_ns(record, built_ns);
-            if self.window.contains(intended_ns) {
-                self.latency.record_ns(now_ns.saturating_sub(intended_ns));
-            }
+    fn waited_in_vain(&mut self, intended_ns: u64) {
+        if self.window.contains(intended_ns) {
+            let now_ns = self.clock.now_ns();
+            self.latency.record_ns(now_ns.saturating_sub(intended_ns));
         }
     }
 
@@ -187,7 +192,7 @@ impl Outcomes {
                     .last()
                     .is_none_or(|last| last.partition != span.partition);
             if take {
-                taken.push(*span);
+                taken.push(span.clone());
             }
             !take
         });

@@ -11,7 +11,10 @@ use crate::client::batches::whole_batches;
 use crate::client::cluster::{BrokerAddress, Topic};
 use crate::client::fake_broker::{FakeBroker, Reaction};
 use crate::clock::Clock;
+use crate::compression::Compression;
+use crate::keys::{KeyDistributor, Keys};
 use crate::live::Live;
+use crate::payload::PayloadPool;
 use crate::record::{ProducerNumber, RunId};
 use crate::schedule::Schedule;
 
@@ -48,6 +51,12 @@ fn produce(broker: &FakeBroker, change: impl FnOnce(&mut ProducerPlan)) -> Produ
         message_bytes: 100,
         batch_bytes_max: 100_000,
         request_bytes_max: 1_000_000,
+        keys: None,
+        payloads: PayloadPool::Random {
+            random_bytes_ratio: 0.5,
+            pool_size: 3,
+        },
+        compression: Compression::None,
     };
     change(&mut plan);
     Producer::connect(plan, clock, Arc::new(Live::default()))
@@ -58,8 +67,8 @@ fn produce(broker: &FakeBroker, change: impl FnOnce(&mut ProducerPlan)) -> Produ
 fn audit(broker: &FakeBroker, result: &ProducerResult) -> AuditFindings {
     let ledgers = [result.ledger.clone()];
     let mut audits = [
-        PartitionAudit::new(RUN, 0, &ledgers, 0),
-        PartitionAudit::new(RUN, 1, &ledgers, 0),
+        PartitionAudit::new(RUN, "t", 0, &ledgers, 0),
+        PartitionAudit::new(RUN, "t", 1, &ledgers, 0),
     ];
     for appended in broker.appended.try_iter() {
         let mut records = appended.records.to_vec();
@@ -200,6 +209,48 @@ fn an_idempotent_producer_sends_again_in_order_what_a_broker_could_not_take() {
         result.resent.keys().collect::<Vec<_>>(),
         ["CONNECTION_LOST", "NOT_LEADER_OR_FOLLOWER"]
     );
+}
+
+#[test]
+fn every_keyed_record_is_sent_to_its_keys_partition_acked_and_found() {
+    let broker = FakeBroker::start(|_| Reaction::Append);
+    let keys = Keys::new(KeyDistributor::Zipf, 50, 1.2).unwrap();
+    let result = produce(&broker, |plan| plan.keys = Some(Arc::new(keys)));
+    assert_eq!(result.latency.summary().unwrap().count, RECORDS);
+    let findings = audit(&broker, &result);
+    assert_eq!(
+        (findings.records_acked, findings.records_read),
+        (RECORDS, RECORDS)
+    );
+    assert!(findings.anomalies.is_empty(), "{findings:?}");
+    assert_eq!(result.unsent_records, 0);
+}
+
+#[test]
+fn compressed_batches_are_audited_as_others_are() {
+    for name in ["gzip", "snappy", "lz4", "zstd"] {
+        let broker = FakeBroker::start(|_| Reaction::Append);
+        let result = produce(&broker, |plan| {
+            plan.compression = Compression::named(name).unwrap()
+        });
+        let findings = audit(&broker, &result);
+        assert_eq!(
+            (findings.records_acked, findings.records_read),
+            (RECORDS, RECORDS)
+        );
+        assert!(findings.anomalies.is_empty(), "{name}: {findings:?}");
+    }
+}
+
+#[test]
+fn keyed_records_that_never_got_their_turn_count_with_the_time_they_waited() {
+    let broker = FakeBroker::start(|_| Reaction::AppendAfter(Duration::from_secs(60)));
+    let keys = Keys::new(KeyDistributor::Uniform, 50, 1.0).unwrap();
+    let result = produce(&broker, |plan| {
+        plan.keys = Some(Arc::new(keys));
+        plan.drain_until_ns = plan.window.end_ns + 200_000_000;
+    });
+    assert_eq!(result.latency.summary().unwrap().count, RECORDS);
 }
 
 #[test]

@@ -7,11 +7,14 @@ mod limit;
 mod page;
 #[cfg(test)]
 pub mod sample;
+mod settings;
 mod summary;
+mod workloads;
 
 pub use files::{RawHistogram, read_text, write_directory, write_json, write_text};
 pub use headline::Headline;
 pub use summary::{baseline_text, number, text};
+pub use workloads::workloads_text;
 
 use std::collections::BTreeMap;
 
@@ -21,6 +24,7 @@ use crate::audit::AuditFindings;
 use crate::baseline::Baseline;
 use crate::cpu::{CpuUse, MachineShare};
 use crate::histogram::LatencySummary;
+use crate::keys::KeyDistributor;
 use crate::provenance::Provenance;
 use crate::quantity::Rate;
 use crate::timeline::Second;
@@ -58,15 +62,23 @@ pub struct WorkloadReport {
     pub partitions_per_topic: u32,
     pub replication_factor: u16,
     pub message_size: usize,
-    pub payload: &'static str,
-    pub key_distributor: &'static str,
+    pub payload: String,
+    pub key_distributor: KeyDistributor,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key_count: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub zipf_exponent: Option<f64>,
     pub producers_per_topic: u32,
     pub subscriptions_per_topic: u32,
     pub consumer_per_subscription: u32,
     pub warmup_seconds: f64,
     pub test_duration_seconds: f64,
     pub producer_rates: Vec<Rate>,
+    /// Absent where no driver file was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub driver: Option<String>,
     pub producer_config: BTreeMap<String, String>,
+    pub consumer_config: BTreeMap<String, String>,
     pub topic_config: BTreeMap<String, String>,
     pub durability: Durability,
 }
@@ -102,6 +114,8 @@ pub struct StepReport {
     /// None in a closed loop.
     pub offered_mb_per_s: Option<f64>,
     pub sent_mb_per_s: f64,
+    /// Of whole Produce requests: keys, headers and framing included, after compression.
+    pub wire_mb_per_s: f64,
     pub acked_mb_per_s: f64,
     pub sent_records_per_s: f64,
     pub acked_records_per_s: f64,

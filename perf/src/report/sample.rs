@@ -8,6 +8,7 @@ use super::{
 };
 use crate::cpu::MachineShare;
 use crate::histogram::LatencyHistogram;
+use crate::keys::KeyDistributor;
 use crate::provenance::{Broker, Machine, Provenance, Tool};
 use crate::quantity::Rate;
 use crate::timeline::Second;
@@ -86,6 +87,7 @@ fn step(rate: Rate, latency: &LatencyHistogram) -> StepReport {
         offered_mb_per_s,
         sent_mb_per_s: acked_mb_per_s,
         acked_mb_per_s,
+        wire_mb_per_s: acked_mb_per_s,
         sent_records_per_s: 1.0,
         acked_records_per_s: 1.0,
         consumed_mb_per_s: 0.0,
@@ -121,15 +123,19 @@ fn workload(rates: &[Rate]) -> WorkloadReport {
         partitions_per_topic: 1,
         replication_factor: 1,
         message_size: 1024,
-        payload: "half random, half zero",
-        key_distributor: "NO_KEY",
+        payload: "half random, half zero".to_owned(),
+        key_distributor: KeyDistributor::NoKey,
+        key_count: None,
+        zipf_exponent: None,
         producers_per_topic: 1,
         subscriptions_per_topic: 0,
         consumer_per_subscription: 0,
         warmup_seconds: 1.0,
         test_duration_seconds: 10.0,
         producer_rates: rates.to_vec(),
+        driver: None,
         producer_config: BTreeMap::new(),
+        consumer_config: BTreeMap::new(),
         topic_config: BTreeMap::new(),
         durability: Durability {
             acks: 1,

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::headline::Ratio;
+use super::settings;
 use super::{AuditOutcome, Loop, Report, StepReport, WorkloadReport};
 use crate::baseline::{Baseline, DiskOutcome};
 
@@ -19,8 +20,10 @@ fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
     let load = &report.workload;
     writeln!(
         out,
-        "{}: {} partition{}, {}-byte records, batches of at most {} bytes, linger {} ms, acks={}, {} producer{}, {} consumer{}",
+        "{}: {} topic{} of {} partition{}, {}-byte records, batches of at most {} bytes, linger {} ms, acks={}, {} producer{}, {} subscription{} of {} consumer{}",
         load.name,
+        load.topics,
+        plural(load.topics),
         load.partitions_per_topic,
         plural(load.partitions_per_topic),
         load.message_size,
@@ -29,6 +32,8 @@ fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
         load.durability.acks,
         load.producers_per_topic,
         plural(load.producers_per_topic),
+        load.subscriptions_per_topic,
+        plural(load.subscriptions_per_topic),
         load.consumer_per_subscription,
         plural(load.consumer_per_subscription),
     )?;
@@ -45,6 +50,7 @@ fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
         broker.bootstrap,
         durability(report)
     )?;
+    settings::write(out, load)?;
     if !report.provenance.tool.is_optimised() {
         writeln!(
             out,
@@ -186,6 +192,12 @@ fn write_remarks(out: &mut String, step: &StepReport) -> std::fmt::Result {
             number(step.consumed_mb_per_s)
         )?;
     }
+    writeln!(
+        out,
+        "At {rate}, sent: {} MB/s of payload, {} MB/s on the wire.",
+        number(step.sent_mb_per_s),
+        number(step.wire_mb_per_s)
+    )?;
     if let Some(reason) = step
         .generator
         .reason
@@ -269,8 +281,8 @@ fn write_audit(out: &mut String, report: &Report) -> std::fmt::Result {
                     .map_or_else(String::new, |offset| format!(" offset {offset}"));
                 writeln!(
                     out,
-                    "  partition {}{offset}: {:?}: {}",
-                    finding.partition, finding.anomaly, finding.detail
+                    "  topic {} partition {}{offset}: {:?}: {}",
+                    finding.topic, finding.partition, finding.anomaly, finding.detail
                 )?;
             }
             Ok(())

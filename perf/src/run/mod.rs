@@ -8,21 +8,24 @@ mod meter;
 mod proof;
 mod reads;
 mod step;
+mod topics;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use self::topics::Stretch;
 use crate::baseline::{self, Baseline, BaselinePlan};
-use crate::cli::{LoadPlan, RunArgs};
+use crate::cli::RunArgs;
 use crate::client::cluster::{Cluster, Settings, Topic};
 use crate::client::connection::Connection;
 use crate::client::error::ClientError;
-use crate::client::fetch::FetchLimits;
 use crate::clock::Clock;
 use crate::cpu::{Pid, pid_listening_on};
 use crate::interrupt::Interrupt;
-use crate::producer::ledger::Ledger;
+use crate::keys::{KeyDistributor, Keys};
+use crate::payload::PayloadPool;
+use crate::plan::{KeyPlan, LoadPlan};
 use crate::progress::Progress;
 use crate::provenance::{Broker, Machine, Provenance, Storage, Tool, unix_ms_now};
 use crate::quantity::Rate;
@@ -32,9 +35,6 @@ use crate::report::{
     SCHEMA_VERSION, StepReport, WorkloadReport,
 };
 
-/// How long a consumer's fetch may wait at the log's end.
-const FETCH_WAIT_MS: i32 = 100;
-
 /// Everything that the phases share.
 struct Run<'a> {
     arguments: &'a RunArgs,
@@ -42,22 +42,18 @@ struct Run<'a> {
     id: RunId,
     clock: Clock,
     cluster: Cluster,
-    topic: Arc<Topic>,
+    /// What the topics are called, without their numbers.
+    name: String,
+    topics: Vec<Arc<Topic>>,
+    /// None where records have no keys.
+    keys: Option<Arc<Keys>>,
+    payloads: PayloadPool,
     broker_pid: Option<Pid>,
     progress: Progress,
     interrupt: Interrupt,
 }
 
 impl Run<'_> {
-    fn fetch_limits(&self) -> FetchLimits {
-        let response_bytes_max = self.arguments.fetch_bytes.0 as i32;
-        FetchLimits {
-            response_bytes_max,
-            partition_bytes_max: response_bytes_max,
-            wait_ms_max: FETCH_WAIT_MS,
-        }
-    }
-
     /// Reading needs at least one reader, also where no consumer follows the producers.
     fn readers(&self) -> u32 {
         self.plan.consumers.max(1)
@@ -69,7 +65,6 @@ impl Run<'_> {
 struct Measured {
     steps: Vec<StepReport>,
     reads: Vec<ReadReport>,
-    ledgers: Vec<Ledger>,
     histograms: Vec<RawHistogram>,
     audit: Option<AuditReport>,
     failure: Option<String>,
@@ -85,19 +80,20 @@ pub struct Finished {
 pub fn run(
     arguments: &RunArgs,
     plan: LoadPlan,
+    payloads: PayloadPool,
     interrupt: Interrupt,
 ) -> Result<Finished, ClientError> {
     let started_unix_ms = unix_ms_now();
     let clock = Clock::start();
     let mut progress = Progress::new();
     progress.phase("connecting", None);
-    let cluster = Cluster::connect(&arguments.bootstrap)?;
+    let cluster = Cluster::connect(&plan.bootstrap)?;
     let brokers = cluster.brokers()?;
     let broker_pid = arguments
         .broker_pid
         .map(Pid)
-        .or_else(|| local_broker(&arguments.bootstrap));
-    let mut broker = Broker::new(&arguments.bootstrap, &brokers, broker_pid);
+        .or_else(|| local_broker(cluster.bootstrap()));
+    let mut broker = Broker::new(cluster.bootstrap(), &brokers, broker_pid);
     // A broker that does not describe its settings can still be measured.
     broker.settings = brokers
         .first()
@@ -116,34 +112,33 @@ pub fn run(
         .topic
         .clone()
         .unwrap_or_else(|| format!("corelog-perf-{:08x}", id.0));
-    let created = cluster.create_topic(
-        &name,
-        plan.partitions,
-        arguments.replication,
-        &arguments.topic_settings,
-    )?;
-    let topic = Arc::new(cluster.await_topic(&name, plan.partitions)?);
-    broker.topic_settings = cluster.topic_settings(&name).ok();
+    let names = topics::names(&name, plan.topics);
+    let (topics, created) = topics::create(&cluster, &names, &plan)?;
+    broker.topic_settings = cluster.topic_settings(&names[0]).ok();
 
+    let KeyPlan {
+        distributor,
+        count,
+        zipf_exponent,
+    } = plan.keys;
+    let keys = Keys::new(distributor, count, zipf_exponent).map(Arc::new);
     let mut run = Run {
         arguments,
         plan,
         id,
         clock,
         cluster,
-        topic,
+        name,
+        topics,
+        keys,
+        payloads,
         broker_pid,
         progress,
         interrupt,
     };
     let measured = run.measure();
-    if created
-        && arguments.topic.is_none()
-        && !arguments.keep_topic
-        && let Err(error) = run.cluster.delete_topic(&name)
-    {
-        run.progress
-            .note(&format!("the topic {name} could not be deleted: {error}"));
+    if arguments.topic.is_none() && !arguments.keep_topic {
+        run.delete_topics(&created);
     }
     let complete = measured.failure.is_none() && !run.interrupt.is_asked();
     let baseline_after = if complete {
@@ -203,7 +198,8 @@ impl Run<'_> {
     }
 
     fn measure_into(&mut self, measured: &mut Measured) -> Result<(), ClientError> {
-        let offsets_before = self.cluster.end_offsets(&self.topic)?;
+        let starts = self.end_offsets()?;
+        let mut ledgers = vec![Vec::new(); self.topics.len()];
         let mut max_bytes_per_s = 0.0;
         for (number, rate) in self.plan.rates.clone().into_iter().enumerate() {
             if self.interrupt.is_asked() {
@@ -220,14 +216,28 @@ impl Run<'_> {
                 max_bytes_per_s = outcome.report.acked_mb_per_s * 1e6;
             }
             measured.steps.push(outcome.report);
-            measured.ledgers.extend(outcome.ledgers);
+            for (of_topic, more) in ledgers.iter_mut().zip(outcome.ledgers) {
+                of_topic.extend(more);
+            }
             measured.histograms.extend(outcome.histograms);
         }
-        let offsets_after = self.cluster.end_offsets(&self.topic)?;
+        let ends = self.end_offsets()?;
+        let stretches: Vec<_> = self
+            .topics
+            .iter()
+            .zip(starts.into_iter().zip(ends))
+            .zip(ledgers)
+            .map(|((topic, (starts, ends)), ledgers)| Stretch {
+                topic: Arc::clone(topic),
+                starts,
+                ends,
+                ledgers,
+            })
+            .collect();
         if !self.arguments.read_duration.is_zero() {
-            measured.reads = self.reads(&offsets_before, &offsets_after);
+            measured.reads = self.reads(&stretches);
         }
-        let audit = self.prove(&measured.ledgers, &offsets_before, &offsets_after);
+        let audit = self.prove(&stretches);
         if audit.outcome == AuditOutcome::Incomplete {
             measured.failure = audit.failure.clone();
         }
@@ -284,46 +294,37 @@ fn take_baseline(
 }
 
 fn workload_report(run: &Run, broker: &Broker) -> WorkloadReport {
-    let (plan, arguments) = (&run.plan, run.arguments);
+    let plan = &run.plan;
     let setting = |name: &str| {
         let of = |settings: &Option<Settings>| settings.as_ref()?.get(name).cloned().flatten();
         of(&broker.topic_settings).or_else(|| of(&broker.settings))
     };
     let flush_messages = setting("flush.messages");
-    let producer_config = [
-        ("acks", plan.acks.on_wire().to_string()),
-        ("batch.size", plan.batch_bytes_max.to_string()),
-        ("max.request.size", plan.request_bytes_max.to_string()),
-        ("linger.ms", plan.linger.as_millis().to_string()),
-        (
-            "max.in.flight.requests.per.connection",
-            plan.in_flight_max.to_string(),
-        ),
-        ("enable.idempotence", plan.idempotence.to_string()),
-        ("compression.type", "none".to_owned()),
-    ];
     WorkloadReport {
         name: plan.workload.clone(),
-        topic: run.topic.name.clone(),
-        topics: 1,
+        topic: run.name.clone(),
+        topics: plan.topics,
         partitions_per_topic: plan.partitions,
-        replication_factor: arguments.replication,
+        replication_factor: plan.replication,
         message_size: plan.message_bytes,
-        payload: "half random, half zero",
-        key_distributor: "NO_KEY",
+        payload: plan.payload.to_string(),
+        key_distributor: plan.keys.distributor,
+        key_count: run.keys.as_ref().map(|keys| keys.count()),
+        zipf_exponent: (plan.keys.distributor == KeyDistributor::Zipf)
+            .then_some(plan.keys.zipf_exponent),
         producers_per_topic: plan.producers,
-        subscriptions_per_topic: u32::from(plan.consumers > 0),
+        subscriptions_per_topic: plan.subscriptions,
         consumer_per_subscription: plan.consumers,
-        warmup_seconds: arguments.warmup.as_secs_f64(),
-        test_duration_seconds: arguments.duration.as_secs_f64(),
+        warmup_seconds: plan.warmup.as_secs_f64(),
+        test_duration_seconds: plan.duration.as_secs_f64(),
         producer_rates: plan.rates.clone(),
-        producer_config: producer_config
-            .map(|(name, value)| (name.to_owned(), value))
-            .into(),
-        topic_config: arguments.topic_settings.iter().cloned().collect(),
+        driver: plan.driver.clone(),
+        producer_config: plan.producer_config(),
+        consumer_config: plan.consumer_config(),
+        topic_config: plan.topic_settings.iter().cloned().collect(),
         durability: Durability {
             acks: plan.acks.on_wire(),
-            replication_factor: arguments.replication,
+            replication_factor: plan.replication,
             min_insync_replicas: setting("min.insync.replicas"),
             synced_before_ack: flush_messages.as_ref().map(|value| value == "1"),
             flush_messages,

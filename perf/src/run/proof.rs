@@ -5,12 +5,12 @@ use std::thread;
 use std::time::Duration;
 
 use super::Run;
-use crate::audit::AuditFindings;
+use super::topics::Stretch;
+use crate::audit::{AuditFindings, PartitionAudit};
 use crate::cli::AuditArg;
 use crate::client::error::ClientError;
 use crate::consumer::{plans, verify};
 use crate::live::Live;
-use crate::producer::ledger::Ledger;
 use crate::progress::Extent;
 use crate::report::{AuditOutcome, AuditReport};
 
@@ -37,23 +37,14 @@ pub fn not_run(mode: AuditArg) -> AuditReport {
 }
 
 impl Run<'_> {
-    /// `starts` and `ends`: this run's stretch of each partition.
-    pub(super) fn prove(
-        &mut self,
-        ledgers: &[Ledger],
-        starts: &[i64],
-        ends: &[i64],
-    ) -> AuditReport {
-        let records_acked: u64 = ledgers
+    pub(super) fn prove(&mut self, stretches: &[Stretch]) -> AuditReport {
+        let records_acked: u64 = stretches
             .iter()
+            .flat_map(|stretch| &stretch.ledgers)
             .flat_map(|ledger| &ledger.streams)
             .map(|stream| stream.acked_count())
             .sum();
-        let advanced: i64 = starts
-            .iter()
-            .zip(ends)
-            .map(|(start, end)| end - start)
-            .sum();
+        let advanced: i64 = stretches.iter().map(Stretch::offsets_advanced).sum();
         let mut report = AuditReport {
             records_acked,
             offsets_advanced: Some(advanced),
@@ -65,7 +56,7 @@ impl Run<'_> {
                 report.outcome = AuditOutcome::Passed
             }
             AuditArg::Watermark => report.outcome = AuditOutcome::Failed,
-            AuditArg::Full => match self.read_back(ledgers, starts, ends, advanced) {
+            AuditArg::Full => match self.read_back(stretches, advanced) {
                 Ok(Some(findings)) => {
                     report.outcome = if findings.anomalies.is_empty() {
                         AuditOutcome::Passed
@@ -87,12 +78,9 @@ impl Run<'_> {
     /// None: ended early.
     fn read_back(
         &mut self,
-        ledgers: &[Ledger],
-        starts: &[i64],
-        ends: &[i64],
+        stretches: &[Stretch],
         records: i64,
     ) -> Result<Option<AuditFindings>, ClientError> {
-        let ranges: Vec<_> = starts.iter().copied().zip(ends.iter().copied()).collect();
         // The bar counts records where another phase counts time.
         self.progress
             .phase("audit", Some(Extent::Count(records.max(1) as u64)));
@@ -100,10 +88,13 @@ impl Run<'_> {
         let (id, message_bytes) = (self.id, self.plan.message_bytes as u64);
         let results: Vec<_> = thread::scope(|scope| {
             let mut readers = Vec::new();
-            for (number, plan) in plans(&self.topic, self.readers(), &ranges, self.fetch_limits())
-                .into_iter()
-                .enumerate()
-            {
+            let plans = stretches.iter().flat_map(|stretch| {
+                let ranges = stretch.ranges();
+                plans(&stretch.topic, self.readers(), &ranges, self.plan.fetch)
+                    .into_iter()
+                    .map(|plan| (&stretch.ledgers[..], plan))
+            });
+            for (number, (ledgers, plan)) in plans.enumerate() {
                 let live = Arc::clone(&live);
                 let body = move || verify(plan, id, message_bytes, ledgers, &live);
                 let thread = thread::Builder::new()
@@ -135,11 +126,13 @@ impl Run<'_> {
             }
         }
         // A partition that holds nothing is not read, but what was confirmed for it must be there all the same.
-        for (partition, (start, end)) in ranges.into_iter().enumerate() {
-            if start >= end {
-                findings.merge(
-                    crate::audit::PartitionAudit::new(id, partition, ledgers, start).finish(),
-                );
+        for stretch in stretches {
+            for (partition, (start, end)) in stretch.ranges().into_iter().enumerate() {
+                if start >= end {
+                    let (name, ledgers) = (&stretch.topic.name, &stretch.ledgers);
+                    let unread = PartitionAudit::new(id, name, partition, ledgers, start);
+                    findings.merge(unread.finish());
+                }
             }
         }
         Ok(Some(findings))

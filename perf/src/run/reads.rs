@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::Run;
 use super::meter::Meter;
+use super::topics::Stretch;
 use crate::client::error::ClientError;
 use crate::consumer::{ReplayResult, plans, replay};
 use crate::live::Live;
@@ -15,20 +16,24 @@ use crate::report::{ReadKind, ReadReport};
 const TICK: Duration = Duration::from_millis(20);
 
 impl Run<'_> {
-    /// `starts` and `ends`: this run's stretch of each partition.
-    pub(super) fn reads(&mut self, starts: &[i64], ends: &[i64]) -> Vec<ReadReport> {
+    pub(super) fn reads(&mut self, stretches: &[Stretch]) -> Vec<ReadReport> {
         let recent_records = self.arguments.recent_bytes.0
             / self.plan.message_bytes as u64
-            / u64::from(self.plan.partitions);
-        let recent: Vec<_> = starts
+            / u64::from(self.plan.partitions)
+            / u64::from(self.plan.topics);
+        let newest = |(start, end): (i64, i64)| {
+            let recent_start = end - recent_records.max(1) as i64;
+            (start.max(recent_start), end)
+        };
+        let whole: Vec<_> = stretches.iter().map(Stretch::ranges).collect();
+        let recent: Vec<Vec<_>> = whole
             .iter()
-            .zip(ends)
-            .map(|(&start, &end)| (start.max(end - recent_records.max(1) as i64), end))
+            .map(|ranges| ranges.iter().copied().map(newest).collect())
             .collect();
-        let whole: Vec<_> = starts.iter().copied().zip(ends.iter().copied()).collect();
         let mut reports = Vec::new();
         for (kind, ranges) in [(ReadKind::Recent, recent), (ReadKind::Backlog, whole)] {
-            if self.interrupt.is_asked() || ranges.iter().all(|(start, end)| start >= end) {
+            if self.interrupt.is_asked() || ranges.iter().flatten().all(|(start, end)| start >= end)
+            {
                 break;
             }
             reports.push(self.read(kind, &ranges));
@@ -36,7 +41,8 @@ impl Run<'_> {
         reports
     }
 
-    fn read(&mut self, kind: ReadKind, ranges: &[(i64, i64)]) -> ReadReport {
+    /// `ranges`: of each partition of each topic.
+    fn read(&mut self, kind: ReadKind, ranges: &[Vec<(i64, i64)>]) -> ReadReport {
         let name = match kind {
             ReadKind::Recent => "read newest",
             ReadKind::Backlog => "read from start",
@@ -49,10 +55,11 @@ impl Run<'_> {
         let until_ns = begin_ns + self.arguments.read_duration.as_nanos() as u64;
         let results: Vec<Result<ReplayResult, ClientError>> = thread::scope(|scope| {
             let mut readers = Vec::new();
-            for (number, plan) in plans(&self.topic, self.readers(), ranges, self.fetch_limits())
-                .into_iter()
-                .enumerate()
-            {
+            let plans =
+                self.topics.iter().zip(ranges).flat_map(|(topic, ranges)| {
+                    plans(topic, self.readers(), ranges, self.plan.fetch)
+                });
+            for (number, plan) in plans.enumerate() {
                 let (live, clock) = (Arc::clone(&live), self.clock);
                 let body = move || {
                     replay(

@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::Run;
 use super::meter::Meter;
 use crate::client::error::ClientError;
-use crate::consumer::{TailResult, plans, tail};
+use crate::consumer::{ReadPlan, TailResult, plans, tail};
 use crate::histogram::{LatencyHistogram, LatencySummary};
 use crate::live::{Live, Totals};
 use crate::producer::batch::ProducerIdentity;
@@ -42,7 +42,8 @@ const LAG_ALLOWED_SHARE: f64 = 0.1;
 
 pub struct StepOutcome {
     pub report: StepReport,
-    pub ledgers: Vec<Ledger>,
+    /// By topic.
+    pub ledgers: Vec<Vec<Ledger>>,
     pub histograms: Vec<RawHistogram>,
 }
 
@@ -59,16 +60,16 @@ impl Run<'_> {
     pub(super) fn step(&mut self, number: usize, rate: Rate) -> Result<StepOutcome, ClientError> {
         let live = Arc::new(Live::default());
         let producers_done = Arc::new(AtomicBool::new(false));
-        let starts_at = self.cluster.end_offsets(&self.topic)?;
+        let starts_at = self.end_offsets()?;
         let identities = self.identities()?;
         // Connections take time: the schedule begins when all are there.
         let start_ns =
             self.clock.now_ns() + START_DELAY.as_nanos() as u64 + self.connect_allowance_ns();
         let window = Window {
-            start_ns: start_ns + self.arguments.warmup.as_nanos() as u64,
-            end_ns: start_ns + (self.arguments.warmup + self.arguments.duration).as_nanos() as u64,
+            start_ns: start_ns + self.plan.warmup.as_nanos() as u64,
+            end_ns: start_ns + (self.plan.warmup + self.plan.duration).as_nanos() as u64,
         };
-        let schedules: Vec<_> = (0..self.plan.producers)
+        let schedules: Vec<_> = (0..self.producer_count())
             .map(|producer| self.schedule(rate, producer, start_ns, window.end_ns))
             .collect();
         let producers = identities
@@ -85,12 +86,8 @@ impl Run<'_> {
                 )
             })
             .collect::<Result<Vec<_>, _>>()?;
-        let ranges: Vec<_> = starts_at.iter().map(|offset| (*offset, i64::MAX)).collect();
-        let consumers: Vec<_> = match self.plan.consumers {
-            0 => Vec::new(),
-            count => plans(&self.topic, count, &ranges, self.fetch_limits()),
-        };
-        let consumers: Vec<JoinHandle<TailResult>> = consumers
+        let consumers: Vec<JoinHandle<TailResult>> = self
+            .tails(&starts_at)
             .into_iter()
             .enumerate()
             .map(|(consumer, plan)| {
@@ -115,9 +112,7 @@ impl Run<'_> {
 
         self.progress.phase(
             &format!("load {rate}"),
-            Some(Extent::Time(
-                self.arguments.warmup + self.arguments.duration,
-            )),
+            Some(Extent::Time(self.plan.warmup + self.plan.duration)),
         );
         let mut timeline = Timeline::new(start_ns, schedules, self.plan.message_bytes as u64);
         let edges = self.watch(start_ns, window, &live, &mut timeline, &producers);
@@ -126,13 +121,34 @@ impl Run<'_> {
             .map(|thread| thread.join().expect("a producer does not panic"))
             .collect();
         timeline.sample(self.clock.now_ns(), &live);
-        await_consumers(&live, !consumers.is_empty());
+        let readings = u64::from(self.plan.subscriptions) * u64::from(!consumers.is_empty());
+        await_consumers(&live, readings);
         producers_done.store(true, Relaxed);
         let consumed: Vec<_> = consumers
             .into_iter()
             .map(|thread| thread.join().expect("a consumer does not panic"))
             .collect();
         Ok(self.outcome(number, rate, edges, timeline, produced, consumed))
+    }
+
+    /// Of all topics.
+    fn producer_count(&self) -> u32 {
+        self.plan.topics * self.plan.producers
+    }
+
+    /// Every subscription reads every record of its topic, dealt out to its consumers.
+    fn tails(&self, starts_at: &[Vec<i64>]) -> Vec<ReadPlan> {
+        if self.plan.consumers == 0 {
+            return Vec::new();
+        }
+        let mut tails = Vec::new();
+        for (topic, starts) in self.topics.iter().zip(starts_at) {
+            let ranges: Vec<_> = starts.iter().map(|offset| (*offset, i64::MAX)).collect();
+            for _subscription in 0..self.plan.subscriptions {
+                tails.extend(plans(topic, self.plan.consumers, &ranges, self.plan.fetch));
+            }
+        }
+        tails
     }
 
     fn identities(&self) -> Result<Vec<ProducerIdentity>, ClientError> {
@@ -143,18 +159,22 @@ impl Run<'_> {
                 .map(|(id, epoch)| ProducerIdentity { id, epoch }),
             false => Ok(ProducerIdentity::NONE),
         };
-        (0..self.plan.producers).map(identity).collect()
+        (0..self.producer_count()).map(identity).collect()
     }
 
     /// A connection and the first encoding of its batches, for every producer and broker.
     fn connect_allowance_ns(&self) -> u64 {
-        let links = u64::from(self.plan.producers) * self.topic.partitions_by_leader().len() as u64;
+        let links = self
+            .topics
+            .iter()
+            .map(|topic| topic.partitions_by_leader().len() as u64);
+        let links = links.sum::<u64>() * u64::from(self.plan.producers);
         links * Duration::from_millis(5).as_nanos() as u64
     }
 
     /// Each producer has its share of the rate, and they take turns.
     fn schedule(&self, rate: Rate, producer: u32, start_ns: u64, end_ns: u64) -> Schedule {
-        let producers = f64::from(self.plan.producers);
+        let producers = f64::from(self.producer_count());
         let records_per_second = match rate {
             Rate::Max => return Schedule::Closed { end_ns },
             Rate::Records(count) => count as f64,
@@ -181,9 +201,9 @@ impl Run<'_> {
         let plan = ProducerPlan {
             run: self.id,
             // Every step has producers of its own, so that no sequence is used twice.
-            number: ProducerNumber(step as u32 * self.plan.producers + producer as u32),
+            number: ProducerNumber(step as u32 * self.producer_count() + producer as u32),
             identity,
-            topic: Arc::clone(&self.topic),
+            topic: Arc::clone(&self.topics[producer / self.plan.producers as usize]),
             schedule,
             window,
             drain_until_ns: window.end_ns + DRAIN.as_nanos() as u64,
@@ -193,6 +213,9 @@ impl Run<'_> {
             message_bytes: self.plan.message_bytes,
             batch_bytes_max: self.plan.batch_bytes_max,
             request_bytes_max: self.plan.request_bytes_max,
+            keys: self.keys.clone(),
+            payloads: self.payloads.clone(),
+            compression: self.plan.compression,
         };
         Producer::connect(plan, self.clock, Arc::clone(live))
     }
@@ -313,6 +336,7 @@ impl Run<'_> {
             seconds: edges.window_s,
             offered_mb_per_s,
             sent_mb_per_s: per_s(edges.after.sent_bytes, edges.before.sent_bytes) / 1e6,
+            wire_mb_per_s: per_s(edges.after.wire_bytes, edges.before.wire_bytes) / 1e6,
             acked_mb_per_s: acked_bytes as f64 / 1e6 / edges.window_s.max(1e-9),
             sent_records_per_s: per_s(edges.after.sent_records, edges.before.sent_records),
             acked_records_per_s: per_s(edges.after.acked_records, edges.before.acked_records),
@@ -343,13 +367,25 @@ impl Run<'_> {
         ];
         StepOutcome {
             report,
-            ledgers: produced
-                .into_iter()
-                .map(|producer| producer.ledger)
-                .collect(),
+            ledgers: ledgers_by_topic(produced, self.plan.producers as usize),
             histograms,
         }
     }
+}
+
+/// The producers of a topic stand together.
+fn ledgers_by_topic(produced: Vec<ProducerResult>, producers_per_topic: usize) -> Vec<Vec<Ledger>> {
+    let mut by_topic = Vec::new();
+    for (number, result) in produced.into_iter().enumerate() {
+        if number % producers_per_topic == 0 {
+            by_topic.push(Vec::with_capacity(producers_per_topic));
+        }
+        by_topic
+            .last_mut()
+            .expect("one was begun")
+            .push(result.ledger);
+    }
+    by_topic
 }
 
 fn spawn<T: Send + 'static>(
@@ -369,11 +405,12 @@ fn sleep_until(producer: &Producer, at_ns: u64) {
 }
 
 /// Consumers lag behind the acks; what they have not read in time is left out of their figures.
-fn await_consumers(live: &Live, any: bool) {
+/// `readings`: by how many subscriptions each record is read.
+fn await_consumers(live: &Live, readings: u64) {
     let polls = CATCH_UP.as_millis() / TICK.as_millis();
     for _ in 0..polls {
         let totals = live.totals();
-        if !any || live.is_stopped() || totals.consumed_records >= totals.acked_records {
+        if live.is_stopped() || totals.consumed_records >= totals.acked_records * readings {
             return;
         }
         sleep(TICK);

@@ -1,0 +1,50 @@
+//! What flags and files together must not say.
+
+use super::check::{IDEMPOTENT_IN_FLIGHT_MAX, ZIPF_EXPONENT_MAX};
+use crate::keys::KeyDistributor;
+use crate::record::STAMP_BYTES;
+use crate::settings_file::FileError;
+use crate::workload::WorkloadError;
+
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    #[error(transparent)]
+    Workload(#[from] WorkloadError),
+    #[error(transparent)]
+    Driver(#[from] FileError),
+    #[error("{name} must be more than 0")]
+    Zero { name: &'static str },
+    #[error(
+        "messages of {got} bytes are too small: {STAMP_BYTES} bytes carry a record's sequence and checksum"
+    )]
+    MessageTooSmall { got: u64 },
+    #[error("{name}: {got} is too many or too large, at most {max}")]
+    TooLarge {
+        name: &'static str,
+        got: u64,
+        max: u64,
+    },
+    #[error("idempotence needs acks=all, as in --idempotence --acks all")]
+    IdempotenceNeedsAcksAll,
+    #[error(
+        "idempotence allows at most {IDEMPOTENT_IN_FLIGHT_MAX} requests under way, not {got}; --in-flight sets them"
+    )]
+    IdempotenceInFlight { got: usize },
+    #[error("--rate {percent}% needs 'max' before it, as in --rate max,{percent}%")]
+    PercentWithoutMax { percent: f64 },
+    #[error(
+        "the workload's producerRate 0 asks for a search of the highest rate, which is not supported; say --rate, as in --rate max"
+    )]
+    RateSearch,
+    #[error("--{flag} has no effect with keys of kind {distributor:?}")]
+    WithoutKeys {
+        flag: &'static str,
+        distributor: KeyDistributor,
+    },
+    #[error("--zipf-exponent must be more than 0 and at most {ZIPF_EXPONENT_MAX}, not {0}")]
+    ZipfExponent(f64),
+    #[error("the broker address '{0}' is not HOST:PORT")]
+    Bootstrap(String),
+    #[error("--random-bytes-ratio must be from 0 to 1, not {0}")]
+    RandomBytesRatio(f64),
+}

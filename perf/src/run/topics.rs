@@ -1,0 +1,94 @@
+//! The run's topics: made before the load, deleted after it, and where this run's records lie in each.
+
+use std::sync::Arc;
+
+use super::Run;
+use crate::client::cluster::{Cluster, Topic};
+use crate::client::error::ClientError;
+use crate::plan::LoadPlan;
+use crate::producer::ledger::Ledger;
+
+/// What this run put into one topic.
+pub struct Stretch {
+    pub topic: Arc<Topic>,
+    /// Of each partition: this run's records lie from the start on, before the end.
+    pub starts: Vec<i64>,
+    pub ends: Vec<i64>,
+    /// Of the producers that sent to this topic.
+    pub ledgers: Vec<Ledger>,
+}
+
+impl Stretch {
+    pub fn ranges(&self) -> Vec<(i64, i64)> {
+        self.starts
+            .iter()
+            .copied()
+            .zip(self.ends.iter().copied())
+            .collect()
+    }
+
+    pub fn offsets_advanced(&self) -> i64 {
+        self.ranges().iter().map(|(start, end)| end - start).sum()
+    }
+}
+
+/// One topic bears the name itself, several bear it with a number.
+pub fn names(name: &str, topics: u32) -> Vec<String> {
+    match topics {
+        1 => vec![name.to_owned()],
+        _ => (0..topics).map(|topic| format!("{name}-{topic}")).collect(),
+    }
+}
+
+/// The topics with their leaders, and the names of those that were not there before.
+pub fn create(
+    cluster: &Cluster,
+    names: &[String],
+    plan: &LoadPlan,
+) -> Result<(Vec<Arc<Topic>>, Vec<String>), ClientError> {
+    let mut created = Vec::new();
+    for name in names {
+        if cluster.create_topic(
+            name,
+            plan.partitions,
+            plan.replication,
+            &plan.topic_settings,
+        )? {
+            created.push(name.clone());
+        }
+    }
+    let topics = names
+        .iter()
+        .map(|name| cluster.await_topic(name, plan.partitions).map(Arc::new))
+        .collect::<Result<_, _>>()?;
+    Ok((topics, created))
+}
+
+impl Run<'_> {
+    pub(super) fn end_offsets(&self) -> Result<Vec<Vec<i64>>, ClientError> {
+        self.topics
+            .iter()
+            .map(|topic| self.cluster.end_offsets(topic))
+            .collect()
+    }
+
+    pub(super) fn delete_topics(&mut self, names: &[String]) {
+        for name in names {
+            if let Err(error) = self.cluster.delete_topic(name) {
+                self.progress
+                    .note(&format!("the topic {name} could not be deleted: {error}"));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_topics_are_numbered_and_one_is_not() {
+        assert_eq!(names("t", 1), ["t"]);
+        assert_eq!(names("t", 3), ["t-0", "t-1", "t-2"]);
+    }
+}

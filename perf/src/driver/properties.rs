@@ -55,6 +55,8 @@ const CONSUMER: &[(&str, Otherwise)] = &[
     ("max.poll.records", NoMatter),
     ("max.poll.interval.ms", NoMatter),
     ("isolation.level", Only(&["read_uncommitted"])),
+    // One cluster for both sides, named in the commonConfig.
+    ("bootstrap.servers", NotSupported),
     ("group.id", NotSupported),
     ("check.crcs", NotSupported),
 ];

@@ -12,35 +12,33 @@ mod keyed;
 pub mod ledger;
 mod link;
 mod outcome;
+mod path;
+mod plan;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+pub use plan::{ProducerPlan, ProducerResult, Window};
+
 use std::num::NonZeroU64;
 use std::sync::Arc;
-use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{Timespec, poll};
 
 use self::accumulator::Accumulator;
-use self::batch::{BatchSpan, BatchTemplate, ProducerIdentity};
+use self::batch::{BatchSpan, BatchTemplate};
 use self::encoder::BatchEncoder;
 use self::frame::{
     Acks, PARTITIONS_PER_REQUEST_MAX, PRODUCE_VERSION_MAX, PRODUCE_VERSION_MIN, ProduceFrame,
 };
-use self::ledger::Ledger;
 use self::link::Link;
 use self::outcome::Outcomes;
-use crate::client::cluster::{BrokerAddress, Topic};
+use self::path::Path;
+use crate::client::cluster::BrokerAddress;
 use crate::client::error::ClientError;
 use crate::clock::Clock;
-use crate::compression::Compression;
 use crate::histogram::LatencyHistogram;
-use crate::keys::Keys;
 use crate::live::Live;
-use crate::payload::PayloadPool;
-use crate::record::{ProducerNumber, RunId};
-use crate::schedule::{Due, Schedule};
+use crate::schedule::Due;
 
 /// How long to leave a broker alone that closed its connection or did not take one.
 const RECONNECT_DELAY_NS: u64 = 100_000_000;
@@ -50,90 +48,6 @@ const RESEND_DELAY_NS: u64 = 50_000_000;
 
 /// How often latencies are handed to the progress bar, and how long a wait may last, so that a stop is noticed.
 const PUBLISH_INTERVAL_NS: u64 = 100_000_000;
-
-/// The span of the run that counts; before it is warm-up.
-#[derive(Clone, Copy, Debug)]
-pub struct Window {
-    pub start_ns: u64,
-    pub end_ns: u64,
-}
-
-impl Window {
-    pub fn contains(&self, at_ns: u64) -> bool {
-        (self.start_ns..self.end_ns).contains(&at_ns)
-    }
-}
-
-/// What one producer does.
-#[derive(Clone)]
-pub struct ProducerPlan {
-    pub run: RunId,
-    pub number: ProducerNumber,
-    pub identity: ProducerIdentity,
-    pub topic: Arc<Topic>,
-    pub schedule: Schedule,
-    pub window: Window,
-    /// Until when unanswered requests are waited for.
-    pub drain_until_ns: u64,
-    pub acks: Acks,
-    pub linger: Duration,
-    /// Requests under way to one broker.
-    pub in_flight_max: usize,
-    pub message_bytes: usize,
-    pub batch_bytes_max: usize,
-    pub request_bytes_max: usize,
-    /// None: records have no keys, and full batches go to the partitions in turn.
-    pub keys: Option<Arc<Keys>>,
-    pub payloads: PayloadPool,
-    pub compression: Compression,
-}
-
-/// What one producer measured.
-pub struct ProducerResult {
-    pub ledger: Ledger,
-    /// From the intended send time to the ack, of the records intended within the window. Those without an ack
-    /// count with the time that they had waited by the end, which is less than their latency.
-    pub latency: LatencyHistogram,
-    /// How late the generator itself was, per request: from when a request was due and could be sent to when
-    /// its sending began.
-    pub lag: LatencyHistogram,
-    /// From the intended send time to the begin of sending, per record: the generator's lag plus the wait for
-    /// room in flight.
-    pub send_delay: LatencyHistogram,
-    /// Records by the name of what went wrong.
-    pub errors: BTreeMap<String, u64>,
-    /// Records that were sent again, by the reason.
-    pub resent: BTreeMap<String, u64>,
-    /// Records of the window that were due but never got their turn: the broker did not keep up.
-    pub unsent_records: u64,
-}
-
-/// The connection to one broker, or when to try again.
-enum Path {
-    Up { link: Box<Link>, free_since_ns: u64 },
-    Down { retry_ns: u64 },
-}
-
-impl Path {
-    fn is_ready(&self, in_flight_max: usize) -> bool {
-        matches!(self, Self::Up { link, .. } if !link.is_writing() && link.requests_under_way() < in_flight_max)
-    }
-
-    fn poll_fd(&self) -> Option<PollFd<'_>> {
-        match self {
-            Self::Up { link, .. } if link.is_writing() => Some(PollFd::from_borrowed_fd(
-                link.fd(),
-                PollFlags::IN | PollFlags::OUT,
-            )),
-            Self::Up { link, .. } => Some(PollFd::from_borrowed_fd(link.fd(), PollFlags::IN)),
-            Self::Down { .. } => None,
-        }
-    }
-
-    fn is_idle(&self) -> bool {
-        !matches!(self, Self::Up { link, .. } if link.requests_under_way() > 0)
-    }
-}
 
 pub struct Producer {
     plan: ProducerPlan,

@@ -4,6 +4,7 @@
 //! Owns: the order of things and the topic that it made. Must never know: bytes on a wire. Runs on: the main
 //! thread; the load has its own. Whatever ends it early, what was measured until then becomes the report.
 
+mod generator;
 mod meter;
 mod proof;
 mod reads;

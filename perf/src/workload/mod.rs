@@ -1,4 +1,5 @@
 //! Loads under the names and with the words of the OpenMessaging Benchmark: built in, or from a file.
+//! `perf/WORKLOADS.md` documents what a file may say.
 //!
 //! Owns: what a workload says and how it is found. Must never know: the cluster that it is put on.
 

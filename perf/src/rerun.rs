@@ -1,26 +1,16 @@
 //! A run from its report: the command line that it was made with.
 
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Parser;
-use serde_json::Value;
 
 use crate::cli::{Cli, Command, RerunArgs, RunArgs};
-use crate::report::{SCHEMA, SCHEMA_VERSION};
+use crate::report::{StoredError, StoredReport};
 
 #[derive(Debug, thiserror::Error)]
 pub enum RerunError {
-    #[error("{path}: {source}", path = path.display())]
-    Io { path: PathBuf, source: io::Error },
-    #[error("{path}: not the JSON of a report: {source}", path = path.display())]
-    Json {
-        path: PathBuf,
-        source: serde_json::Error,
-    },
-    #[error("{path}: its schema is {found}, not {SCHEMA} version {SCHEMA_VERSION}", path = path.display())]
-    Schema { path: PathBuf, found: String },
+    #[error(transparent)]
+    Report(#[from] StoredError),
     #[error("{path}: it does not say how the run was started", path = path.display())]
     NoCommandLine { path: PathBuf },
     #[error("{path}: its command line is not one of a run by this version: {reason}", path = path.display())]
@@ -33,8 +23,12 @@ const WHICH_CLUSTER: [&str; 2] = ["--bootstrap", "--broker-pid"];
 
 /// The run that `arguments.report` tells of. It writes where it is told now, and nowhere if it is not.
 pub fn run_again(arguments: &RerunArgs) -> Result<RunArgs, RerunError> {
-    let path = &arguments.report;
-    let mut argv = without(read_argv(path)?, &WHERE_IT_WROTE);
+    let report = StoredReport::read(&arguments.report)?;
+    let path = report.path().to_owned();
+    let Some(argv) = argv_of(&report) else {
+        return Err(RerunError::NoCommandLine { path });
+    };
+    let mut argv = without(argv, &WHERE_IT_WROTE);
     if let Some(bootstrap) = &arguments.bootstrap {
         argv = without(argv, &WHICH_CLUSTER);
         argv.extend(["--bootstrap".to_owned(), bootstrap.clone()]);
@@ -74,25 +68,9 @@ fn without(argv: Vec<String>, flags: &[&str]) -> Vec<String> {
     kept
 }
 
-fn read_argv(path: &Path) -> Result<Vec<String>, RerunError> {
-    let path = path.to_owned();
-    let text = match fs::read(&path) {
-        Ok(text) => text,
-        Err(source) => return Err(RerunError::Io { path, source }),
-    };
-    let report: Value = match serde_json::from_slice(&text) {
-        Ok(report) => report,
-        Err(source) => return Err(RerunError::Json { path, source }),
-    };
-    if report["schema"] != SCHEMA || report["schema_version"] != SCHEMA_VERSION {
-        let found = format!("{} version {}", report["schema"], report["schema_version"]);
-        return Err(RerunError::Schema { path, found });
-    }
-    let argv = report.pointer("/provenance/argv").and_then(|argv| {
-        let argv = argv.as_array()?.iter();
-        argv.map(|it| it.as_str().map(str::to_owned)).collect()
-    });
-    argv.ok_or(RerunError::NoCommandLine { path })
+fn argv_of(report: &StoredReport) -> Option<Vec<String>> {
+    let argv = report.at("/provenance/argv").as_array()?.iter();
+    argv.map(|it| it.as_str().map(str::to_owned)).collect()
 }
 
 #[cfg(test)]

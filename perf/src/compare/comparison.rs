@@ -1,12 +1,13 @@
 //! The comparison: each side against the first.
 
 use super::metric::{FailOn, Metric};
-use super::side::{ReadError, Side, Stretch};
+use super::side::{Side, Stretch};
+use crate::report::StoredError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum CompareError {
     #[error(transparent)]
-    Read(#[from] ReadError),
+    Report(#[from] StoredError),
     #[error(
         "{first} and {second} differ in {what}: {of_first} and {of_second}; such figures do not compare (--anyway shows them)"
     )]

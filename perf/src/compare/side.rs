@@ -1,30 +1,13 @@
 //! One side of a comparison: a run, or several runs of the same load whose medians stand for it.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::metric::Metric;
-use crate::report::{SCHEMA, SCHEMA_VERSION};
-
-#[derive(Debug, thiserror::Error)]
-pub enum ReadError {
-    #[error("{path}: {source}", path = path.display())]
-    Io { path: PathBuf, source: io::Error },
-    #[error("{path}: not the JSON of a report: {source}", path = path.display())]
-    Json {
-        path: PathBuf,
-        source: serde_json::Error,
-    },
-    #[error("{path}: its schema is {found}, not {SCHEMA} version {SCHEMA_VERSION}", path = path.display())]
-    Schema { path: PathBuf, found: String },
-    #[error("{path}: the run is not valid: {reason}", path = path.display())]
-    NotValid { path: PathBuf, reason: String },
-}
+use crate::report::{StoredError, StoredReport};
 
 /// Where a metric was measured: the steps and reads of a run in their order.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -83,7 +66,7 @@ const CONDITIONS: [(&str, &str); 11] = [
 
 impl Side {
     /// `reports` are files, or directories with a `report.json`, parted by commas.
-    pub fn read(reports: &str) -> Result<Self, ReadError> {
+    pub fn read(reports: &str) -> Result<Self, StoredError> {
         let mut side = Self {
             name: reports.to_owned(),
             run_count: 0,
@@ -91,23 +74,11 @@ impl Side {
             conditions: BTreeMap::new(),
         };
         for path in reports.split(',') {
-            let path = Path::new(path);
-            let path = match path.is_dir() {
-                true => path.join("report.json"),
-                false => path.to_owned(),
-            };
-            let value = read_json(&path)?;
-            let report = StoredReport::deserialize(&value).map_err(|source| ReadError::Json {
-                path: path.clone(),
-                source,
-            })?;
-            if let Some(reason) = report.invalid() {
-                return Err(ReadError::NotValid { path, reason });
-            }
+            let report = StoredReport::read_valid(Path::new(path))?;
             side.run_count += 1;
-            side.add(&report);
+            side.add(&report.fields()?);
             for (name, pointer) in CONDITIONS {
-                let found = value.pointer(pointer).cloned().unwrap_or(Value::Null);
+                let found = report.at(pointer).clone();
                 side.conditions.entry(name).or_insert(found);
             }
         }
@@ -122,8 +93,8 @@ impl Side {
         })
     }
 
-    fn add(&mut self, report: &StoredReport) {
-        for (number, step) in report.steps.iter().enumerate() {
+    fn add(&mut self, figures: &Figures) {
+        for (number, step) in figures.steps.iter().enumerate() {
             let stretch = Stretch {
                 number,
                 name: format!("produce {}", number + 1),
@@ -144,9 +115,9 @@ impl Side {
             add(Metric::BrokerCpu, step.cpu.broker_cpu_s_per_gb);
             add(Metric::ClientCpu, step.cpu.client_cpu_s_per_gb);
         }
-        for (number, read) in report.reads.iter().enumerate() {
+        for (number, read) in figures.reads.iter().enumerate() {
             let stretch = Stretch {
-                number: report.steps.len() + number,
+                number: figures.steps.len() + number,
                 name: format!("fetch, {}", read.kind),
             };
             self.push(&stretch, Metric::Fetch, Some(read.mb_per_s));
@@ -163,31 +134,10 @@ impl Side {
     }
 }
 
-fn read_json(path: &Path) -> Result<Value, ReadError> {
-    let text = fs::read(path).map_err(|source| ReadError::Io {
-        path: path.to_owned(),
-        source,
-    })?;
-    let value: Value = serde_json::from_slice(&text).map_err(|source| ReadError::Json {
-        path: path.to_owned(),
-        source,
-    })?;
-    if value["schema"] != SCHEMA || value["schema_version"] != SCHEMA_VERSION {
-        return Err(ReadError::Schema {
-            path: path.to_owned(),
-            found: format!("{} version {}", value["schema"], value["schema_version"]),
-        });
-    }
-    Ok(value)
-}
-
 #[derive(Deserialize)]
-struct StoredReport {
-    complete: bool,
-    failure: Option<String>,
+struct Figures {
     steps: Vec<StoredStep>,
     reads: Vec<StoredRead>,
-    audit: StoredAudit,
 }
 
 #[derive(Deserialize)]
@@ -196,7 +146,6 @@ struct StoredStep {
     offered_mb_per_s: Option<f64>,
     publish_latency: Option<StoredLatency>,
     end_to_end_latency: Option<StoredLatency>,
-    generator: StoredGenerator,
     cpu: StoredCpu,
 }
 
@@ -210,12 +159,6 @@ struct StoredLatency {
 }
 
 #[derive(Deserialize)]
-struct StoredGenerator {
-    valid: bool,
-    reason: Option<String>,
-}
-
-#[derive(Deserialize)]
 struct StoredCpu {
     broker_cpu_s_per_gb: Option<f64>,
     client_cpu_s_per_gb: Option<f64>,
@@ -226,24 +169,4 @@ struct StoredRead {
     kind: String,
     mb_per_s: f64,
     cpu: StoredCpu,
-}
-
-#[derive(Deserialize)]
-struct StoredAudit {
-    outcome: String,
-}
-
-impl StoredReport {
-    fn invalid(&self) -> Option<String> {
-        if !self.complete {
-            let reason = self.failure.as_deref();
-            return Some(reason.unwrap_or("it was ended early").to_owned());
-        }
-        if self.audit.outcome == "failed" {
-            return Some("its audit failed".to_owned());
-        }
-        let distorted = self.steps.iter().find(|step| !step.generator.valid)?;
-        let reason = distorted.generator.reason.as_deref();
-        Some(reason.unwrap_or("the generator was late").to_owned())
-    }
 }

@@ -8,11 +8,13 @@ mod page;
 #[cfg(test)]
 pub mod sample;
 mod settings;
+mod stored;
 mod summary;
 mod workloads;
 
 pub use files::{RawHistogram, read_text, write_directory, write_json, write_text};
 pub use headline::Headline;
+pub use stored::{StoredError, StoredReport};
 pub use summary::{baseline_text, number, text};
 pub use workloads::workloads_text;
 

@@ -4,11 +4,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
-
 use super::run_report::RunReport;
 use super::source::{Reports, Source, Sourced};
-use crate::report::{SCHEMA, SCHEMA_VERSION};
+use crate::report::{StoredError, StoredReport};
 
 /// What must be the same in all reports, or they did not measure the same thing.
 const SAME_IN_ALL: [&str; 9] = [
@@ -29,15 +27,8 @@ pub enum MeasuredError {
     Io { path: PathBuf, source: io::Error },
     #[error("--from {path}: there is no report in this directory")]
     NoReport { path: PathBuf },
-    #[error("--from {path}: not JSON of a report: {source}")]
-    Json {
-        path: PathBuf,
-        source: serde_json::Error,
-    },
-    #[error("--from {path}: its schema is {found}, not {SCHEMA} version {SCHEMA_VERSION}")]
-    Schema { path: PathBuf, found: String },
-    #[error("--from {path}: the run is not valid: {reason}")]
-    NotValid { path: PathBuf, reason: String },
+    #[error("--from {0}")]
+    Report(#[from] StoredError),
     #[error(
         "--from: {first} and {second} did not measure the same: {what} is {of_first} in one and {of_second} in the other"
     )]
@@ -71,26 +62,13 @@ pub fn read(paths: &[PathBuf]) -> Result<Measured, MeasuredError> {
     for path in paths {
         files.extend(report_files(path)?);
     }
-    let mut first: Option<(&PathBuf, Value)> = None;
+    let mut first: Option<StoredReport> = None;
     let mut reports = Vec::new();
     for path in &files {
-        let value = parse(path)?;
-        match &first {
-            Some((first_path, first_value)) => compare(first_path, first_value, path, &value)?,
-            None => first = Some((path, value.clone())),
-        }
-        let report: RunReport =
-            serde_json::from_value(value).map_err(|source| MeasuredError::Json {
-                path: path.clone(),
-                source,
-            })?;
-        if let Some(reason) = report.invalid() {
-            return Err(MeasuredError::NotValid {
-                path: path.clone(),
-                reason,
-            });
-        }
-        reports.push((path.clone(), report));
+        let report = StoredReport::read_valid(path)?;
+        let run: RunReport = report.fields()?;
+        compare(first.get_or_insert_with(|| report.clone()), &report)?;
+        reports.push((path.clone(), run));
     }
     figures(paths, &reports)
 }
@@ -217,45 +195,18 @@ fn report_files(path: &Path) -> Result<Vec<PathBuf>, MeasuredError> {
     Ok(files)
 }
 
-fn parse(path: &Path) -> Result<Value, MeasuredError> {
-    let text = fs::read(path).map_err(|source| MeasuredError::Io {
-        path: path.to_owned(),
-        source,
-    })?;
-    let value: Value = serde_json::from_slice(&text).map_err(|source| MeasuredError::Json {
-        path: path.to_owned(),
-        source,
-    })?;
-    let schema = value.get("schema").and_then(Value::as_str);
-    let version = value.get("schema_version").and_then(Value::as_u64);
-    if schema == Some(SCHEMA) && version == Some(u64::from(SCHEMA_VERSION)) {
-        return Ok(value);
-    }
-    let version = version.map_or_else(|| "no version".to_owned(), |n| format!("version {n}"));
-    Err(MeasuredError::Schema {
-        path: path.to_owned(),
-        found: format!("{}, {version}", schema.unwrap_or("none")),
-    })
-}
-
-fn compare(
-    first_path: &Path,
-    first: &Value,
-    second_path: &Path,
-    second: &Value,
-) -> Result<(), MeasuredError> {
+fn compare(first: &StoredReport, second: &StoredReport) -> Result<(), MeasuredError> {
     let different = SAME_IN_ALL
         .into_iter()
-        .find(|pointer| first.pointer(pointer) != second.pointer(pointer));
-    let Some(what) = different else {
-        return Ok(());
-    };
-    let of = |report: &Value| report.pointer(what).unwrap_or(&Value::Null).to_string();
-    Err(MeasuredError::Different {
-        first: first_path.to_owned(),
-        second: second_path.to_owned(),
-        what,
-        of_first: of(first),
-        of_second: of(second),
-    })
+        .find(|pointer| first.at(pointer) != second.at(pointer));
+    match different {
+        None => Ok(()),
+        Some(what) => Err(MeasuredError::Different {
+            first: first.path().to_owned(),
+            second: second.path().to_owned(),
+            what,
+            of_first: first.at(what).to_string(),
+            of_second: second.at(what).to_string(),
+        }),
+    }
 }

@@ -1,19 +1,16 @@
-//! A run's report as sizing reads it: whether it may be used, and the figures in it.
+//! A run's report as sizing reads it: the figures in it.
 
 use serde::Deserialize;
 
 /// A report of schema version 1, as far as sizing reads it.
 #[derive(Deserialize)]
 pub struct RunReport {
-    complete: bool,
-    failure: Option<String>,
     pub provenance: Provenance,
     workload: Workload,
     baseline_before: Option<Baseline>,
     baseline_after: Option<Baseline>,
     steps: Vec<Step>,
     reads: Vec<Read>,
-    audit: Audit,
 }
 
 #[derive(Deserialize)]
@@ -58,14 +55,7 @@ struct Write {
 pub struct Step {
     pub acked_mb_per_s: f64,
     consumed_mb_per_s: f64,
-    generator: Generator,
     cpu: Cpu,
-}
-
-#[derive(Deserialize)]
-struct Generator {
-    valid: bool,
-    reason: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -80,26 +70,7 @@ struct Cpu {
     broker_cpu_s_per_gb: Option<f64>,
 }
 
-#[derive(Deserialize)]
-struct Audit {
-    outcome: String,
-}
-
 impl RunReport {
-    /// Why nothing may be taken from it.
-    pub fn invalid(&self) -> Option<String> {
-        if !self.complete || self.failure.is_some() {
-            let reason = self.failure.as_deref();
-            return Some(reason.unwrap_or("it was ended early").to_owned());
-        }
-        if matches!(self.audit.outcome.as_str(), "failed" | "incomplete") {
-            return Some(format!("its audit is {}", self.audit.outcome));
-        }
-        let distorted = self.steps.iter().find(|step| !step.generator.valid)?;
-        let reason = distorted.generator.reason.as_deref();
-        Some(reason.unwrap_or("the generator was late").to_owned())
-    }
-
     /// The best write of the disk alone, the mean of before and after; None without O_DIRECT, which measures memory.
     pub fn disk_mb_per_s(&self) -> Option<f64> {
         let rates: Vec<f64> = [&self.baseline_before, &self.baseline_after]

@@ -1,0 +1,106 @@
+//! A report of a run, read back.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::{SCHEMA, SCHEMA_VERSION};
+
+#[derive(Debug, thiserror::Error)]
+pub enum StoredError {
+    #[error("{path}: {source}", path = path.display())]
+    Io { path: PathBuf, source: io::Error },
+    #[error("{path}: not JSON of a report: {source}", path = path.display())]
+    Json {
+        path: PathBuf,
+        source: serde_json::Error,
+    },
+    #[error("{path}: its schema is {found}, not {SCHEMA} version {SCHEMA_VERSION}", path = path.display())]
+    Schema { path: PathBuf, found: String },
+    #[error("{path}: the run is not valid: {reason}", path = path.display())]
+    NotValid { path: PathBuf, reason: String },
+}
+
+#[derive(Clone, Debug)]
+pub struct StoredReport {
+    path: PathBuf,
+    value: Value,
+}
+
+impl StoredReport {
+    /// The report in a file, or the `report.json` of a directory.
+    pub fn read(path: &Path) -> Result<Self, StoredError> {
+        let path = match path.is_dir() {
+            true => path.join("report.json"),
+            false => path.to_owned(),
+        };
+        let text = match fs::read(&path) {
+            Ok(text) => text,
+            Err(source) => return Err(StoredError::Io { path, source }),
+        };
+        let value: Value = match serde_json::from_slice(&text) {
+            Ok(value) => value,
+            Err(source) => return Err(StoredError::Json { path, source }),
+        };
+        let schema = value.get("schema").and_then(Value::as_str);
+        let version = value.get("schema_version").and_then(Value::as_u64);
+        if schema != Some(SCHEMA) || version != Some(u64::from(SCHEMA_VERSION)) {
+            let version =
+                version.map_or_else(|| "no version".to_owned(), |n| format!("version {n}"));
+            let found = format!("{}, {version}", schema.unwrap_or("none"));
+            return Err(StoredError::Schema { path, found });
+        }
+        Ok(Self { path, value })
+    }
+
+    /// The same, unless its figures must not be used: the run ended early, its audit found or proved nothing that it
+    /// should, or the generator was late.
+    pub fn read_valid(path: &Path) -> Result<Self, StoredError> {
+        let report = Self::read(path)?;
+        match report.why_not_valid() {
+            None => Ok(report),
+            Some(reason) => Err(StoredError::NotValid {
+                path: report.path,
+                reason,
+            }),
+        }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What stands at a JSON pointer; null if nothing does.
+    pub fn at(&self, pointer: &str) -> &Value {
+        self.value.pointer(pointer).unwrap_or(&Value::Null)
+    }
+
+    /// The fields that `T` has.
+    pub fn fields<T: DeserializeOwned>(&self) -> Result<T, StoredError> {
+        T::deserialize(&self.value).map_err(|source| StoredError::Json {
+            path: self.path.clone(),
+            source,
+        })
+    }
+
+    fn why_not_valid(&self) -> Option<String> {
+        let text = |pointer: &str| self.at(pointer).as_str();
+        let failure = text("/failure");
+        if self.at("/complete") != true || failure.is_some() {
+            return Some(failure.unwrap_or("it was ended early").to_owned());
+        }
+        let audit = text("/audit/outcome");
+        if let Some(outcome @ ("failed" | "incomplete")) = audit {
+            return Some(format!("its audit is {outcome}"));
+        }
+        let steps = self.at("/steps").as_array()?;
+        let late = steps
+            .iter()
+            .find(|step| step.pointer("/generator/valid") == Some(&Value::Bool(false)))?;
+        let reason = late.pointer("/generator/reason").and_then(Value::as_str);
+        Some(reason.unwrap_or("the generator was late").to_owned())
+    }
+}

@@ -1,9 +1,9 @@
-//! Brokers against ingest, drawn as SVG. Each colour stands for a class of the page's style sheet, which gives it
-//! its look by day and by night.
+//! Brokers against ingest, drawn as SVG.
 
 use plotters::prelude::*;
 
 use super::notation;
+use crate::page::charts::{COLOURS, GRID};
 
 /// Small on purpose: scaled down to a phone its text stays readable.
 const SIZE: (u32, u32) = (480, 360);
@@ -11,17 +11,6 @@ const FONT: (&str, u32) = ("sans-serif", 15);
 const POINTS: u64 = 240;
 /// The axis goes to this many times the load that was asked for.
 const INGEST_FACTOR: u64 = 2;
-
-pub const INK: RGBColor = RGBColor(1, 1, 1);
-pub const GRID: RGBColor = RGBColor(2, 2, 2);
-/// The lines' colours, in order.
-pub const LINES: [RGBColor; 5] = [
-    RGBColor(3, 1, 1),
-    RGBColor(3, 2, 2),
-    RGBColor(3, 3, 3),
-    RGBColor(3, 4, 4),
-    RGBColor(3, 5, 5),
-];
 
 /// Brokers by ingest in bytes a second.
 pub struct Curve<'a> {
@@ -31,7 +20,7 @@ pub struct Curve<'a> {
     pub bold: bool,
 }
 
-/// At most as many curves as there are `LINES`; a vertical line marks the load that was asked for.
+/// At most as many curves as there are `COLOURS`; a vertical line marks the load that was asked for.
 pub fn brokers_against_ingest(ingest_bytes_per_s: u64, curves: &[Curve<'_>]) -> String {
     let mut svg = String::new();
     draw(&mut svg, ingest_bytes_per_s, curves).expect("drawing on a string does not fail");
@@ -63,14 +52,13 @@ fn draw<'a>(
         .x_label_area_size(48)
         .y_label_area_size(64)
         .build_cartesian_2d(0.0..x_max, 0.0..y_max)?;
-    let label = FONT.into_font().color(&INK);
     chart
         .configure_mesh()
-        .axis_style(INK)
-        .bold_line_style(GRID)
+        .axis_style(GRID)
+        .bold_line_style(GRID.mix(0.35))
         .light_line_style(TRANSPARENT)
-        .label_style(label.clone())
-        .axis_desc_style(label)
+        .label_style(FONT)
+        .axis_desc_style(FONT)
         .x_labels(4)
         .y_labels(6)
         .x_desc("ingest, on average")
@@ -79,8 +67,8 @@ fn draw<'a>(
         .y_label_formatter(&|brokers| notation::number(*brokers))
         .draw()?;
     let asked = ingest_bytes_per_s as f64;
-    chart.draw_series([PathElement::new([(asked, 0.0), (asked, y_max)], INK)])?;
-    for ((curve, points), colour) in curves.iter().zip(sampled).zip(LINES) {
+    chart.draw_series([PathElement::new([(asked, 0.0), (asked, y_max)], GRID)])?;
+    for ((curve, points), colour) in curves.iter().zip(sampled).zip(COLOURS) {
         let width = if curve.bold { 4 } else { 2 };
         chart.draw_series(LineSeries::new(points, colour.stroke_width(width)))?;
     }
@@ -95,10 +83,4 @@ fn sample(curve: &Curve<'_>, ingest_max: u64) -> Vec<(f64, f64)> {
             (ingest as f64, (curve.brokers)(ingest) as f64)
         })
         .collect()
-}
-
-/// The colour as SVG writes it.
-pub fn hex(colour: RGBColor) -> String {
-    let RGBColor(red, green, blue) = colour;
-    format!("#{red:02X}{green:02X}{blue:02X}")
 }

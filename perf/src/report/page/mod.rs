@@ -3,38 +3,24 @@
 //! Owns: what is shown in which order, and how. Must never know: how anything was measured. Everything on the page is in
 //! `report.json` or in the raw histograms.
 
-mod charts;
 mod sections;
 
-use maud::{DOCTYPE, PreEscaped, html};
+use maud::html;
 
 use super::{RawHistogram, Report};
-
-const STYLE: &str = include_str!("page.css");
+use crate::page;
 
 pub fn html(report: &Report, histograms: &[RawHistogram]) -> String {
-    let page = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                title { "corelog-perf: " (report.workload.name) }
-                style { (PreEscaped(STYLE)) }
-            }
-            body {
-                h1 { (report.workload.name) }
-                (sections::summary(report))
-                (sections::figures(report))
-                (sections::throughput(report))
-                (sections::latency(report, histograms))
-                (sections::cpu(report))
-                (sections::baselines(report))
-                (sections::settings(report))
-            }
-        }
+    let body = html! {
+        (sections::summary(report))
+        (sections::figures(report))
+        (sections::throughput(report))
+        (sections::latency(report, histograms))
+        (sections::cpu(report))
+        (sections::baselines(report))
+        (sections::settings(report))
     };
-    page.into_string()
+    page::page(&report.workload.name, &body)
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 
 use maud::{Markup, html};
 
-use super::charts::{self, Axes, Line};
 use crate::client::cluster::Settings;
+use crate::page::charts::{self, Axes, Line};
 use crate::report::limit::Limit;
 use crate::report::{
     AuditOutcome, CpuReport, Loop, RawHistogram, Report, StepReport, baseline_text, number, text,

@@ -9,9 +9,10 @@ use plotters::prelude::*;
 /// Narrow enough that its text can still be read on a phone.
 const SIZE: (u32, u32) = (480, 300);
 const FONT: (&str, u32) = ("sans-serif", 14);
-const GRID: RGBColor = RGBColor(128, 128, 128);
+pub const GRID: RGBColor = RGBColor(128, 128, 128);
 
-const COLOURS: [RGBColor; 6] = [
+/// Of the lines, in order.
+pub const COLOURS: [RGBColor; 6] = [
     RGBColor(31, 119, 214),
     RGBColor(230, 120, 20),
     RGBColor(40, 160, 80),
@@ -37,7 +38,7 @@ pub fn lines(caption: &str, axes: Axes<'_>, lines: &[Line]) -> Markup {
         let x_label = |x: &f64| format!("{x}");
         draw(svg, &axes, 0.0..x_max, 0.0..y_max * 1.05, lines, &x_label)
     };
-    figure(caption, lines, svg)
+    drawn(caption, lines, svg)
 }
 
 /// Latency by percentile, HdrHistogram's way: the axis goes by how many nines the percentile has. Points are (quantile, ms).
@@ -69,7 +70,7 @@ pub fn percentiles(caption: &str, lines: &[Line]) -> Markup {
         let y = (y_min * 0.8..y_max * 1.2).log_scale();
         draw(svg, &axes, 0.0..x_max.ceil(), y, &by_nines, &x_label)
     };
-    figure(caption, lines, svg)
+    drawn(caption, lines, svg)
 }
 
 /// 0.9 has one, 0.999 three.
@@ -86,21 +87,27 @@ fn maxima(lines: &[Line]) -> (f64, f64) {
         })
 }
 
-fn figure(caption: &str, lines: &[Line], draw: impl Fn(&mut String)) -> Markup {
+fn drawn(caption: &str, lines: &[Line], draw: impl Fn(&mut String)) -> Markup {
     if lines.iter().all(|line| line.points.is_empty()) {
         return html! {};
     }
     let mut svg = String::new();
     draw(&mut svg);
+    let names: Vec<&str> = lines.iter().map(|line| line.name.as_str()).collect();
+    figure(caption, &svg, &names)
+}
+
+/// A chart with its key: the names of the lines, whose colours are `COLOURS` in order.
+pub fn figure(caption: &str, svg: &str, names: &[&str]) -> Markup {
     html! {
         figure {
             h3 { (caption) }
             (PreEscaped(svg))
             figcaption {
-                @for (line, colour) in lines.iter().zip(COLOURS.iter().cycle()) {
+                @for (name, colour) in names.iter().zip(COLOURS.iter().cycle()) {
                     span class="key" {
                         i style=(format!("background: rgb({}, {}, {})", colour.0, colour.1, colour.2)) {}
-                        (line.name)
+                        (name)
                     }
                 }
             }

@@ -91,3 +91,18 @@ pub struct Totals {
     pub consumed_bytes: u64,
     pub requests_in_flight: u64,
 }
+
+impl Totals {
+    /// Those of two crews are one load's.
+    pub fn add(&mut self, other: &Self) {
+        self.sent_records += other.sent_records;
+        self.sent_bytes += other.sent_bytes;
+        self.wire_bytes += other.wire_bytes;
+        self.acked_records += other.acked_records;
+        self.acked_bytes += other.acked_bytes;
+        self.failed_records += other.failed_records;
+        self.consumed_records += other.consumed_records;
+        self.consumed_bytes += other.consumed_bytes;
+        self.requests_in_flight += other.requests_in_flight;
+    }
+}

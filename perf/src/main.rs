@@ -12,6 +12,7 @@ mod compare; // runs side by side
 mod compression; // gzip, snappy, lz4, zstd
 mod consumer; // tail, replay, reading back
 mod cpu; // /proc: who used how much
+mod crew; // the threads of a load step
 mod driver; // which cluster, and how its clients are set
 mod histogram; // latencies
 mod interrupt; // Ctrl-C

@@ -28,6 +28,24 @@ pub enum Due {
 }
 
 impl Schedule {
+    /// The same, with all its instants moved.
+    pub fn later_by(self, by_ns: u64) -> Self {
+        match self {
+            Self::Paced {
+                start_ns,
+                end_ns,
+                records_per_second,
+            } => Self::Paced {
+                start_ns: start_ns + by_ns,
+                end_ns: end_ns + by_ns,
+                records_per_second,
+            },
+            Self::Closed { end_ns } => Self::Closed {
+                end_ns: end_ns + by_ns,
+            },
+        }
+    }
+
     /// When record `k` is meant to be sent. In a closed loop that is when its batch was built.
     pub fn intended_ns(&self, record: u64, built_ns: u64) -> u64 {
         match *self {

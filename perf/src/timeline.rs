@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use crate::live::{Live, Totals};
+use crate::crew::Sample;
+use crate::live::Totals;
 use crate::schedule::Schedule;
 
 /// One second, or what was left of it.
@@ -25,20 +26,18 @@ pub struct Second {
 }
 
 pub struct Timeline {
-    start_ns: u64,
     last_ns: u64,
     last: Totals,
-    /// All producers' schedules.
+    /// All producers' schedules, from the load's start.
     schedules: Vec<Schedule>,
     message_bytes: u64,
     pub seconds: Vec<Second>,
 }
 
 impl Timeline {
-    pub fn new(start_ns: u64, schedules: Vec<Schedule>, message_bytes: u64) -> Self {
+    pub fn new(schedules: Vec<Schedule>, message_bytes: u64) -> Self {
         Self {
-            start_ns,
-            last_ns: start_ns,
+            last_ns: 0,
             last: Totals::default(),
             schedules,
             message_bytes,
@@ -57,17 +56,18 @@ impl Timeline {
     }
 
     /// Closes the interval that began with the last call.
-    pub fn sample(&mut self, now_ns: u64, live: &Live) {
+    pub fn add(&mut self, sample: &Sample) {
+        let now_ns = sample.elapsed_ns;
         let seconds = now_ns.saturating_sub(self.last_ns) as f64 / 1e9;
         if seconds <= 0.0 {
             return;
         }
-        let now = live.totals();
-        let latency = live.take_interval().summary();
+        let now = sample.totals;
+        let latency = sample.latency.summary();
         let mb_per_s =
             |now_bytes: u64, last_bytes: u64| (now_bytes - last_bytes) as f64 / 1e6 / seconds;
         self.seconds.push(Second {
-            at_s: self.last_ns.saturating_sub(self.start_ns) as f64 / 1e9,
+            at_s: self.last_ns as f64 / 1e9,
             seconds,
             offered_mb_per_s: self.offered_mb(self.last_ns, now_ns).map(|mb| mb / seconds),
             sent_mb_per_s: mb_per_s(now.sent_bytes, self.last.sent_bytes),
@@ -87,6 +87,7 @@ impl Timeline {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::live::Live;
 
     #[test]
     fn rates_are_bytes_over_the_seconds_that_really_passed() {
@@ -96,11 +97,11 @@ mod tests {
             records_per_second: 1000.0,
         };
         let live = Live::default();
-        let mut timeline = Timeline::new(0, vec![schedule, schedule], 1000);
+        let mut timeline = Timeline::new(vec![schedule, schedule], 1000);
         Live::add(&live.acked_bytes, 3_000_000);
-        timeline.sample(2_000_000_000, &live);
+        timeline.add(&Sample::take(2_000_000_000, &live));
         Live::add(&live.acked_bytes, 500_000);
-        timeline.sample(2_500_000_000, &live);
+        timeline.add(&Sample::take(2_500_000_000, &live));
         let acked: Vec<_> = timeline
             .seconds
             .iter()

@@ -159,8 +159,13 @@ impl Producer {
         .map(Box::new)
     }
 
-    pub fn clock(&self) -> &Clock {
-        &self.clock
+    /// The load starts at this instant of the producer's clock. Needed once, before `run`, where the plan's
+    /// instants count from another.
+    pub fn begin_at(&mut self, start_ns: u64) {
+        self.plan.schedule = self.plan.schedule.later_by(start_ns);
+        self.plan.window = self.plan.window.later_by(start_ns);
+        self.plan.drain_until_ns += start_ns;
+        self.outcomes = Outcomes::new(&self.plan, self.clock);
     }
 
     pub fn run(mut self) -> ProducerResult {

@@ -23,12 +23,20 @@ pub struct Window {
 }
 
 impl Window {
+    /// The same, with its edges moved.
+    pub fn later_by(self, by_ns: u64) -> Self {
+        Self {
+            start_ns: self.start_ns + by_ns,
+            end_ns: self.end_ns + by_ns,
+        }
+    }
+
     pub fn contains(&self, at_ns: u64) -> bool {
         (self.start_ns..self.end_ns).contains(&at_ns)
     }
 }
 
-/// What one producer does.
+/// What one producer does. Its instants count from the load's start until `Producer::begin_at` says when that is.
 #[derive(Clone)]
 pub struct ProducerPlan {
     pub run: RunId,

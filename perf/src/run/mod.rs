@@ -4,10 +4,12 @@
 //! Owns: the order of things and the topic that it made. Must never know: bytes on a wire. Runs on: the main
 //! thread; the load has its own. Whatever ends it early, what was measured until then becomes the report.
 
+mod conduct;
 mod generator;
 mod meter;
 mod proof;
 mod reads;
+mod seconds;
 mod step;
 mod topics;
 
@@ -24,9 +26,9 @@ use crate::client::error::ClientError;
 use crate::clock::Clock;
 use crate::cpu::{Pid, pid_listening_on};
 use crate::interrupt::Interrupt;
-use crate::keys::{KeyDistributor, Keys};
+use crate::keys::KeyDistributor;
 use crate::payload::PayloadPool;
-use crate::plan::{KeyPlan, LoadPlan};
+use crate::plan::LoadPlan;
 use crate::progress::Progress;
 use crate::provenance::{Broker, Machine, Provenance, Storage, Tool, unix_ms_now};
 use crate::quantity::Rate;
@@ -46,8 +48,6 @@ struct Run<'a> {
     /// What the topics are called, without their numbers.
     name: String,
     topics: Vec<Arc<Topic>>,
-    /// None where records have no keys.
-    keys: Option<Arc<Keys>>,
     payloads: PayloadPool,
     broker_pid: Option<Pid>,
     progress: Progress,
@@ -117,12 +117,6 @@ pub fn run(
     let (topics, created) = topics::create(&cluster, &names, &plan)?;
     broker.topic_settings = cluster.topic_settings(&names[0]).ok();
 
-    let KeyPlan {
-        distributor,
-        count,
-        zipf_exponent,
-    } = plan.keys;
-    let keys = Keys::new(distributor, count, zipf_exponent).map(Arc::new);
     let mut run = Run {
         arguments,
         plan,
@@ -131,7 +125,6 @@ pub fn run(
         cluster,
         name,
         topics,
-        keys,
         payloads,
         broker_pid,
         progress,
@@ -310,7 +303,7 @@ fn workload_report(run: &Run, broker: &Broker) -> WorkloadReport {
         message_size: plan.message_bytes,
         payload: plan.payload.to_string(),
         key_distributor: plan.keys.distributor,
-        key_count: run.keys.as_ref().map(|keys| keys.count()),
+        key_count: (plan.keys.distributor != KeyDistributor::NoKey).then_some(plan.keys.count),
         zipf_exponent: (plan.keys.distributor == KeyDistributor::Zipf)
             .then_some(plan.keys.zipf_exponent),
         producers_per_topic: plan.producers,

@@ -1,0 +1,47 @@
+//! What a crew is told.
+
+use std::time::Duration;
+
+use crate::client::cluster::Topic;
+use crate::compression::Compression;
+use crate::consumer::ReadPlan;
+use crate::payload::PayloadPool;
+use crate::plan::KeyPlan;
+use crate::producer::Window;
+use crate::producer::batch::ProducerIdentity;
+use crate::producer::frame::Acks;
+use crate::record::{ProducerNumber, RunId};
+use crate::schedule::Schedule;
+
+/// The part of one load step that one crew takes on. All instants in it count from the load's start, which is
+/// agreed on when every crew is connected.
+#[derive(Clone, Debug)]
+pub struct LoadOrder {
+    pub run: RunId,
+    pub topics: Vec<Topic>,
+    pub producers: Vec<ProducerOrder>,
+    pub consumers: Vec<ReadPlan>,
+    pub window: Window,
+    /// Until when unanswered requests are waited for.
+    pub drain_until_ns: u64,
+    pub acks: Acks,
+    pub linger: Duration,
+    /// Requests under way from one producer to one broker.
+    pub in_flight_max: usize,
+    pub message_bytes: usize,
+    pub batch_bytes_max: usize,
+    pub request_bytes_max: usize,
+    pub keys: KeyPlan,
+    pub payloads: PayloadPool,
+    pub compression: Compression,
+}
+
+/// What one producer has of its own.
+#[derive(Clone, Debug)]
+pub struct ProducerOrder {
+    pub number: ProducerNumber,
+    pub identity: ProducerIdentity,
+    /// Its place in the order's topics.
+    pub topic: usize,
+    pub schedule: Schedule,
+}

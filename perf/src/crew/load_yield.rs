@@ -1,0 +1,115 @@
+//! What a crew brings back.
+
+use std::collections::BTreeMap;
+
+use crate::consumer::TailResult;
+use crate::histogram::LatencyHistogram;
+use crate::live::Totals;
+use crate::producer::ProducerResult;
+use crate::producer::ledger::Ledger;
+
+/// What all threads of one crew measured in one load step.
+pub struct LoadYield {
+    pub measured: Edges,
+    /// As the producers' and consumers' results have them, merged.
+    pub latency: LatencyHistogram,
+    pub lag: LatencyHistogram,
+    pub send_delay: LatencyHistogram,
+    pub end_to_end: LatencyHistogram,
+    pub errors: BTreeMap<String, u64>,
+    pub consumer_errors: BTreeMap<String, u64>,
+    pub resent: BTreeMap<String, u64>,
+    pub unsent_records: u64,
+    pub ledgers: Vec<TopicLedger>,
+}
+
+/// The counters at the edges of the measured window, and when that was, counted from the load's start.
+#[derive(Clone, Copy, Debug)]
+pub struct Edges {
+    pub opened_ns: u64,
+    pub closed_ns: u64,
+    pub before: Totals,
+    pub after: Totals,
+}
+
+/// The ledger of one producer.
+pub struct TopicLedger {
+    /// The topic's place in the order's topics.
+    pub topic: usize,
+    pub ledger: Ledger,
+}
+
+impl LoadYield {
+    /// `topics`: where each producer sent to.
+    pub fn of(
+        measured: Edges,
+        topics: &[usize],
+        produced: Vec<ProducerResult>,
+        consumed: &[TailResult],
+    ) -> Self {
+        let merged = |histograms: &mut dyn Iterator<Item = &LatencyHistogram>| {
+            let mut all = LatencyHistogram::new();
+            histograms.for_each(|histogram| all.merge(histogram));
+            all
+        };
+        Self {
+            measured,
+            latency: merged(&mut produced.iter().map(|producer| &producer.latency)),
+            lag: merged(&mut produced.iter().map(|producer| &producer.lag)),
+            send_delay: merged(&mut produced.iter().map(|producer| &producer.send_delay)),
+            end_to_end: merged(&mut consumed.iter().map(|consumer| &consumer.end_to_end)),
+            errors: sum(produced.iter().map(|producer| &producer.errors)),
+            consumer_errors: sum(consumed.iter().map(|consumer| &consumer.errors)),
+            resent: sum(produced.iter().map(|producer| &producer.resent)),
+            unsent_records: produced
+                .iter()
+                .map(|producer| producer.unsent_records)
+                .sum(),
+            ledgers: topics
+                .iter()
+                .zip(produced)
+                .map(|(&topic, producer)| TopicLedger {
+                    topic,
+                    ledger: producer.ledger,
+                })
+                .collect(),
+        }
+    }
+
+    /// Both crews worked at the same time.
+    pub fn merged_with(mut self, other: Self) -> Self {
+        self.measured.merge(other.measured);
+        self.latency.merge(&other.latency);
+        self.lag.merge(&other.lag);
+        self.send_delay.merge(&other.send_delay);
+        self.end_to_end.merge(&other.end_to_end);
+        self.errors = sum([&self.errors, &other.errors].into_iter());
+        self.consumer_errors = sum([&self.consumer_errors, &other.consumer_errors].into_iter());
+        self.resent = sum([&self.resent, &other.resent].into_iter());
+        self.unsent_records += other.unsent_records;
+        self.ledgers.extend(other.ledgers);
+        self
+    }
+}
+
+impl Edges {
+    /// The whole time in which any of the two measured.
+    fn merge(&mut self, other: Self) {
+        self.opened_ns = self.opened_ns.min(other.opened_ns);
+        self.closed_ns = self.closed_ns.max(other.closed_ns);
+        self.before.add(&other.before);
+        self.after.add(&other.after);
+    }
+
+    pub fn seconds(&self) -> f64 {
+        self.closed_ns.saturating_sub(self.opened_ns) as f64 / 1e9
+    }
+}
+
+fn sum<'a>(maps: impl Iterator<Item = &'a BTreeMap<String, u64>>) -> BTreeMap<String, u64> {
+    let mut all = BTreeMap::new();
+    for (name, count) in maps.flatten() {
+        *all.entry(name.clone()).or_default() += count;
+    }
+    all
+}

@@ -1,0 +1,203 @@
+//! Crews at work: the main thread watches the clock, the broker's CPU and what the crews tell.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::Run;
+use super::meter::Meter;
+use super::seconds::CrewSeconds;
+use crate::crew::{Crew, CrewControl, CrewNews, LoadYield};
+use crate::live::Totals;
+use crate::producer::Window;
+use crate::progress::Extent;
+use crate::timeline::Timeline;
+
+/// How long consumers may take to reach the last record.
+const CATCH_UP: Duration = Duration::from_secs(10);
+
+const TICK: Duration = Duration::from_millis(100);
+
+/// What crews send to the main thread.
+enum CrewEvent {
+    News(CrewNews),
+    Ended(Box<LoadYield>),
+}
+
+/// What became of a load step.
+pub struct Conducted {
+    /// Of all crews.
+    pub harvest: LoadYield,
+    /// At the measured window's edges.
+    pub meter_before: Meter,
+    pub meter_after: Meter,
+}
+
+/// How far the crews are, as the main thread knows it.
+struct Watch {
+    seconds: CrewSeconds,
+    /// Of those whose producers are done.
+    catching_up: Vec<Option<Totals>>,
+    yields: Vec<Option<LoadYield>>,
+    opened: Option<Meter>,
+    closed: Option<Meter>,
+    released: bool,
+    catch_up_until: Option<Instant>,
+}
+
+impl Run<'_> {
+    /// `window` counts from `start_ns`; `readings`: by how many subscriptions each record is read.
+    pub(super) fn conduct(
+        &mut self,
+        crews: Vec<Crew>,
+        start_ns: u64,
+        window: Window,
+        readings: u64,
+        timeline: &mut Timeline,
+    ) -> Conducted {
+        let controls: Vec<CrewControl> = crews.iter().map(Crew::control).collect();
+        let (tell, events) = channel();
+        thread::scope(|scope| {
+            for (number, crew) in crews.into_iter().enumerate() {
+                let tell = tell.clone();
+                let body = move || {
+                    // The main thread listens until every crew has ended.
+                    let news = |news| drop(tell.send((number, CrewEvent::News(news))));
+                    let harvest = crew.work(start_ns, news);
+                    drop(tell.send((number, CrewEvent::Ended(Box::new(harvest)))));
+                };
+                thread::Builder::new()
+                    .name(format!("crew-{number}"))
+                    .spawn_scoped(scope, body)
+                    .expect("the system has room for a thread");
+            }
+            drop(tell);
+            self.watch(&controls, &events, start_ns, window, readings, timeline)
+        })
+    }
+
+    fn watch(
+        &mut self,
+        controls: &[CrewControl],
+        events: &Receiver<(usize, CrewEvent)>,
+        start_ns: u64,
+        window: Window,
+        readings: u64,
+        timeline: &mut Timeline,
+    ) -> Conducted {
+        let mut watch = Watch {
+            seconds: CrewSeconds::new(controls.len()),
+            catching_up: vec![None; controls.len()],
+            yields: controls.iter().map(|_| None).collect(),
+            opened: None,
+            closed: None,
+            released: false,
+            catch_up_until: None,
+        };
+        loop {
+            let elapsed_ns = self.clock.now_ns().saturating_sub(start_ns);
+            let is_stopped = self.interrupt.is_asked();
+            if is_stopped {
+                controls.iter().for_each(CrewControl::stop);
+            }
+            let read_meter = || Meter::read(self.broker_pid);
+            if elapsed_ns >= window.start_ns || watch.are_producers_done() {
+                watch.opened.get_or_insert_with(read_meter);
+            }
+            if watch.opened.is_some()
+                && (elapsed_ns >= window.end_ns || is_stopped || watch.are_producers_done())
+            {
+                watch.closed.get_or_insert_with(read_meter);
+            }
+            if !watch.released && watch.is_caught_up(readings, is_stopped) {
+                controls.iter().for_each(CrewControl::release);
+                watch.released = true;
+            }
+            let wait_ns = [window.start_ns, window.end_ns]
+                .into_iter()
+                .filter(|edge| *edge > elapsed_ns)
+                .map(|edge| edge - elapsed_ns)
+                .min()
+                .unwrap_or(u64::MAX)
+                .min(TICK.as_nanos() as u64);
+            match events.recv_timeout(Duration::from_nanos(wait_ns)) {
+                Ok((crew, event)) => {
+                    watch.take(crew, event);
+                    while let Some(second) = watch.seconds.next() {
+                        timeline.add(&second);
+                        self.show(timeline);
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        let read_meter = || Meter::read(self.broker_pid);
+        let mut yields = watch.yields.into_iter().flatten();
+        let first = yields.next().expect("a crew that ends has a yield");
+        Conducted {
+            harvest: yields.fold(first, LoadYield::merged_with),
+            meter_before: watch.opened.unwrap_or_else(read_meter),
+            meter_after: watch.closed.unwrap_or_else(read_meter),
+        }
+    }
+
+    fn show(&mut self, timeline: &Timeline) {
+        let Some(second) = timeline.seconds.last() else {
+            return;
+        };
+        let p99 = second
+            .p99_ms
+            .map_or_else(String::new, |p99| format!(", p99 {p99:.2} ms"));
+        let consumed = if second.consumed_mb_per_s > 0.0 {
+            format!(", consumed {:.0} MB/s", second.consumed_mb_per_s)
+        } else {
+            String::new()
+        };
+        let failed: u64 = timeline
+            .seconds
+            .iter()
+            .map(|second| second.failed_records)
+            .sum();
+        let message = format!(
+            "{:.0} MB/s{p99}{consumed}, {} in flight, {failed} failed",
+            second.acked_mb_per_s, second.requests_in_flight
+        );
+        self.progress.at(
+            Extent::Time(Duration::from_secs_f64(second.at_s + second.seconds)),
+            &message,
+        );
+    }
+}
+
+impl Watch {
+    fn take(&mut self, crew: usize, event: CrewEvent) {
+        match event {
+            CrewEvent::News(CrewNews::Second(sample)) => self.seconds.told(crew, sample),
+            CrewEvent::News(CrewNews::CatchingUp(totals)) => {
+                self.seconds.ended(crew);
+                self.catching_up[crew] = Some(totals);
+            }
+            CrewEvent::Ended(harvest) => self.yields[crew] = Some(*harvest),
+        }
+    }
+
+    fn are_producers_done(&self) -> bool {
+        self.catching_up.iter().all(Option::is_some)
+    }
+
+    /// Consumers lag behind the acks; what they have not read in time is left out of their figures.
+    fn is_caught_up(&mut self, readings: u64, is_stopped: bool) -> bool {
+        if !self.are_producers_done() {
+            return false;
+        }
+        let until = *self
+            .catch_up_until
+            .get_or_insert_with(|| Instant::now() + CATCH_UP);
+        let totals =
+            |of: fn(&Totals) -> u64| -> u64 { self.catching_up.iter().flatten().map(of).sum() };
+        is_stopped
+            || totals(|it| it.consumed_records) >= totals(|it| it.acked_records) * readings
+            || Instant::now() >= until
+    }
+}

@@ -1,9 +1,14 @@
 //! What the load threads tell while they run: counters for the progress bar and the timeline, and the latencies
-//! of the last interval.
+//! and failures of the last interval.
 
+use std::collections::BTreeMap;
+use std::mem;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
+use serde::Serialize;
+
+use crate::client::failure::Failure;
 use crate::histogram::LatencyHistogram;
 
 /// Shared by all threads of a run. The counters only grow.
@@ -19,9 +24,50 @@ pub struct Live {
     pub consumed_records: AtomicU64,
     pub consumed_bytes: AtomicU64,
     pub requests_in_flight: AtomicU64,
-    interval: Mutex<Option<LatencyHistogram>>,
+    /// Since the interval began; 0 where none came.
+    first_ack_ns: AtomicU64,
+    last_ack_ns: AtomicU64,
+    interval: Mutex<Interval>,
     /// Set once, by Ctrl-C or by an error: every thread ends as soon as it can.
     stop: AtomicBool,
+}
+
+/// What happened since the interval before it was taken.
+#[derive(Default)]
+pub struct Interval {
+    pub latencies: Option<LatencyHistogram>,
+    pub failures: Failures,
+    pub first_ack_ns: Option<u64>,
+    pub last_ack_ns: Option<u64>,
+}
+
+/// What went wrong in an interval, by Kafka's name of the error or what else happened.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Failures {
+    /// Records that failed.
+    pub errors: BTreeMap<String, u64>,
+    /// Records that an idempotent producer is to send again.
+    pub resent: BTreeMap<String, u64>,
+    /// Fetches and connections of consumers.
+    pub consumer_errors: BTreeMap<String, u64>,
+}
+
+impl Failures {
+    pub fn is_empty(&self) -> bool {
+        self.errors.is_empty() && self.resent.is_empty() && self.consumer_errors.is_empty()
+    }
+
+    pub fn add(&mut self, other: &Self) {
+        for (all, more) in [
+            (&mut self.errors, &other.errors),
+            (&mut self.resent, &other.resent),
+            (&mut self.consumer_errors, &other.consumer_errors),
+        ] {
+            for (name, count) in more {
+                *all.entry(name.clone()).or_default() += count;
+            }
+        }
+    }
 }
 
 impl Live {
@@ -47,20 +93,50 @@ impl Live {
             return;
         }
         self.lock()
+            .latencies
             .get_or_insert_with(LatencyHistogram::new)
             .merge(latencies);
         latencies.clear();
     }
 
-    /// All latencies published since the last call.
-    pub fn take_interval(&self) -> LatencyHistogram {
-        self.lock().take().unwrap_or_else(LatencyHistogram::new)
+    /// Records were confirmed at this instant.
+    pub fn acked_at(&self, now_ns: u64) {
+        if self.first_ack_ns.load(Relaxed) == 0 {
+            // Another thread may have been faster, by next to nothing.
+            let _ = self
+                .first_ack_ns
+                .compare_exchange(0, now_ns, Relaxed, Relaxed);
+        }
+        self.last_ack_ns.fetch_max(now_ns, Relaxed);
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<LatencyHistogram>> {
+    pub fn failed(&self, failure: Failure, records: u64) {
+        Self::add(&self.failed_records, records);
+        count(&mut self.lock().failures.errors, failure, records);
+    }
+
+    pub fn will_be_resent(&self, failure: Failure, records: u64) {
+        count(&mut self.lock().failures.resent, failure, records);
+    }
+
+    pub fn consumer_failed(&self, failure: Failure) {
+        count(&mut self.lock().failures.consumer_errors, failure, 1);
+    }
+
+    /// What was published since the last call.
+    pub fn take_interval(&self) -> Interval {
+        let ack_ns = |at_ns: &AtomicU64| Some(at_ns.swap(0, Relaxed)).filter(|at_ns| *at_ns > 0);
+        Interval {
+            first_ack_ns: ack_ns(&self.first_ack_ns),
+            last_ack_ns: ack_ns(&self.last_ack_ns),
+            ..mem::take(&mut *self.lock())
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Interval> {
         self.interval
             .lock()
-            .expect("no thread panics while it merges histograms")
+            .expect("no thread panics while it adds to an interval")
     }
 
     pub fn totals(&self) -> Totals {
@@ -76,6 +152,10 @@ impl Live {
             requests_in_flight: self.requests_in_flight.load(Relaxed),
         }
     }
+}
+
+fn count(counts: &mut BTreeMap<String, u64>, failure: Failure, more: u64) {
+    *counts.entry(failure.to_string()).or_default() += more;
 }
 
 /// The counters at one instant.

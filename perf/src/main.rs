@@ -19,6 +19,7 @@ mod interrupt; // Ctrl-C
 mod keys; // record keys, and their partitions
 mod live; // counters while it runs
 mod null_broker; // a broker that keeps nothing
+mod outage; // when acks stopped
 mod page; // the frame of HTML pages
 mod payload; // what records are filled with
 mod plan; // flags, driver and workload together

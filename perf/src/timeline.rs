@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::crew::Sample;
-use crate::live::Totals;
+use crate::live::{Failures, Totals};
 use crate::schedule::Schedule;
 
 /// One second, or what was left of it.
@@ -18,6 +18,11 @@ pub struct Second {
     pub acked_mb_per_s: f64,
     pub consumed_mb_per_s: f64,
     pub failed_records: u64,
+    #[serde(flatten)]
+    pub failures: Failures,
+    /// Since the step's start, as `at_s`; None if no ack came.
+    pub first_ack_s: Option<f64>,
+    pub last_ack_s: Option<f64>,
     pub requests_in_flight: u64,
     pub p50_ms: Option<f64>,
     pub p99_ms: Option<f64>,
@@ -64,16 +69,20 @@ impl Timeline {
         }
         let now = sample.totals;
         let latency = sample.latency.summary();
+        let seconds_of = |ns: u64| ns as f64 / 1e9;
         let mb_per_s =
             |now_bytes: u64, last_bytes: u64| (now_bytes - last_bytes) as f64 / 1e6 / seconds;
         self.seconds.push(Second {
-            at_s: self.last_ns as f64 / 1e9,
+            at_s: seconds_of(self.last_ns),
             seconds,
             offered_mb_per_s: self.offered_mb(self.last_ns, now_ns).map(|mb| mb / seconds),
             sent_mb_per_s: mb_per_s(now.sent_bytes, self.last.sent_bytes),
             acked_mb_per_s: mb_per_s(now.acked_bytes, self.last.acked_bytes),
             consumed_mb_per_s: mb_per_s(now.consumed_bytes, self.last.consumed_bytes),
             failed_records: now.failed_records - self.last.failed_records,
+            failures: sample.failures.clone(),
+            first_ack_s: sample.first_ack_ns.map(seconds_of),
+            last_ack_s: sample.last_ack_ns.map(seconds_of),
             requests_in_flight: now.requests_in_flight,
             p50_ms: latency.map(|latency| latency.p50_ms),
             p99_ms: latency.map(|latency| latency.p99_ms),
@@ -86,7 +95,11 @@ impl Timeline {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
+    use crate::client::error::ErrorCode;
+    use crate::client::failure::Failure;
     use crate::live::Live;
 
     #[test]
@@ -99,9 +112,9 @@ mod tests {
         let live = Live::default();
         let mut timeline = Timeline::new(vec![schedule, schedule], 1000);
         Live::add(&live.acked_bytes, 3_000_000);
-        timeline.add(&Sample::take(2_000_000_000, &live));
+        timeline.add(&Sample::take(0, 2_000_000_000, &live));
         Live::add(&live.acked_bytes, 500_000);
-        timeline.add(&Sample::take(2_500_000_000, &live));
+        timeline.add(&Sample::take(0, 2_500_000_000, &live));
         let acked: Vec<_> = timeline
             .seconds
             .iter()
@@ -110,5 +123,34 @@ mod tests {
         assert_eq!(acked, [1.5, 1.0]);
         assert_eq!(timeline.seconds[0].offered_mb_per_s, Some(2.0));
         assert_eq!(timeline.seconds[1].at_s, 2.0);
+    }
+
+    #[test]
+    fn a_second_holds_its_own_failures_by_name_and_its_own_acks() {
+        let live = Live::default();
+        let mut timeline = Timeline::new(Vec::new(), 1);
+        live.failed(Failure::ConnectionLost, 7);
+        live.failed(Failure::Code(ErrorCode(6)), 1);
+        live.consumer_failed(Failure::NoConnection);
+        live.acked_at(5_300_000_000);
+        live.acked_at(5_900_000_000);
+        timeline.add(&Sample::take(5_000_000_000, 1_000_000_000, &live));
+        live.will_be_resent(Failure::ConnectionLost, 3);
+        timeline.add(&Sample::take(5_000_000_000, 2_000_000_000, &live));
+        let [first, second] = &timeline.seconds[..] else {
+            panic!("two samples are two seconds");
+        };
+        let count = |name: &str, count| BTreeMap::from([(name.to_owned(), count)]);
+        let mut errors = count("CONNECTION_LOST", 7);
+        errors.append(&mut count("NOT_LEADER_OR_FOLLOWER", 1));
+        assert_eq!((&first.failures.errors, first.failed_records), (&errors, 8));
+        assert_eq!(first.failures.consumer_errors, count("NO_CONNECTION", 1));
+        assert_eq!(
+            (first.first_ack_s, first.last_ack_s),
+            (Some(0.3), Some(0.9))
+        );
+        assert!(second.failures.errors.is_empty() && second.failures.consumer_errors.is_empty());
+        assert_eq!(second.failures.resent, count("CONNECTION_LOST", 3));
+        assert_eq!((second.first_ack_s, second.last_ack_s), (None, None));
     }
 }

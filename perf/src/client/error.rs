@@ -41,6 +41,8 @@ pub struct ErrorCode(pub i16);
 
 impl ErrorCode {
     pub const NONE: Self = Self(0);
+    pub const UNKNOWN_TOPIC_OR_PARTITION: Self = Self(3);
+    pub const UNSUPPORTED_VERSION: Self = Self(35);
     pub const TOPIC_ALREADY_EXISTS: Self = Self(36);
     pub const DUPLICATE_SEQUENCE_NUMBER: Self = Self(46);
     const OUT_OF_ORDER_SEQUENCE_NUMBER: i16 = 45;

@@ -9,6 +9,7 @@ pub mod batches;
 pub mod cluster;
 pub mod connection;
 pub mod error;
+pub mod failure;
 #[cfg(test)]
 pub mod fake_broker;
 pub mod fetch;

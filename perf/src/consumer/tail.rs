@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::reader::{Fetched, ReadPlan, Reader};
 use crate::client::batches::whole_batches;
 use crate::client::error::ClientError;
+use crate::client::failure::Failure;
 use crate::clock::Clock;
 use crate::histogram::LatencyHistogram;
 use crate::live::Live;
@@ -40,7 +41,7 @@ pub fn tail(
         let mut reader = match Reader::open(plan.clone()) {
             Ok(reader) => reader,
             Err(error) => {
-                result.fail(&error);
+                result.fail(&error, live);
                 continue;
             }
         };
@@ -65,7 +66,7 @@ pub fn tail(
                 Live::add(&live.consumed_bytes, records * message_bytes);
             };
             if let Err(error) = reader.step(arrived) {
-                result.fail(&error);
+                result.fail(&error, live);
                 break;
             }
         }
@@ -75,7 +76,8 @@ pub fn tail(
 }
 
 impl TailResult {
-    fn fail(&mut self, error: &ClientError) {
+    fn fail(&mut self, error: &ClientError, live: &Live) {
+        live.consumer_failed(Failure::from(error));
         *self.errors.entry(error.to_string()).or_default() += 1;
         sleep(RETRY_DELAY);
     }

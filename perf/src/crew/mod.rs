@@ -31,7 +31,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// What a crew tells while it works.
 pub enum CrewNews {
     /// Of every second from the start on, and of what was left of the last.
-    Second(Sample),
+    Second(Box<Sample>),
     /// The producers are done; consumers go on until they are released.
     CatchingUp(Totals),
 }
@@ -150,9 +150,17 @@ impl Crew {
 
         let elapsed_ns = || clock.now_ns().saturating_sub(start_ns);
         let is_done = || producers.iter().all(JoinHandle::is_finished);
-        let measured = watch(&order.window, &live, elapsed_ns, is_done, &mut tell);
+        let measured = watch(
+            &order.window,
+            start_ns,
+            &live,
+            elapsed_ns,
+            is_done,
+            &mut tell,
+        );
         let produced = join(producers);
-        tell(CrewNews::Second(Sample::take(elapsed_ns(), &live)));
+        let last = Sample::take(start_ns, elapsed_ns(), &live);
+        tell(CrewNews::Second(Box::new(last)));
         tell(CrewNews::CatchingUp(live.totals()));
         while !released.load(Relaxed) {
             sleep(TICK);
@@ -166,6 +174,7 @@ impl Crew {
 /// Until the producers are done: tells every second, and notes the totals when the window opens and closes.
 fn watch(
     window: &Window,
+    start_ns: u64,
     live: &Live,
     elapsed_ns: impl Fn() -> u64,
     is_done: impl Fn() -> bool,
@@ -182,7 +191,8 @@ fn watch(
             closed = Some((now_ns, live.totals()));
         }
         if now_ns >= next_second_ns {
-            tell(CrewNews::Second(Sample::take(now_ns, live)));
+            let sample = Sample::take(start_ns, now_ns, live);
+            tell(CrewNews::Second(Box::new(sample)));
             next_second_ns += SECOND_NS;
         }
         let wait_ns = [window.start_ns, window.end_ns, next_second_ns]

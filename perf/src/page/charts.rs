@@ -10,6 +10,7 @@ use plotters::prelude::*;
 const SIZE: (u32, u32) = (480, 300);
 const FONT: (&str, u32) = ("sans-serif", 14);
 pub const GRID: RGBColor = RGBColor(128, 128, 128);
+const SHADE: RGBColor = RGBColor(220, 40, 60);
 
 /// Of the lines, in order.
 pub const COLOURS: [RGBColor; 6] = [
@@ -29,6 +30,8 @@ pub struct Line {
 pub struct Axes<'a> {
     pub x: &'a str,
     pub y: &'a str,
+    /// Stretches of x behind which the paper is shaded.
+    pub shaded: &'a [Range<f64>],
 }
 
 /// Lines over linear axes that begin at zero. Nothing where there are no points.
@@ -66,6 +69,7 @@ pub fn percentiles(caption: &str, lines: &[Line]) -> Markup {
         let axes = Axes {
             x: "percentile",
             y: "ms",
+            shaded: &[],
         };
         let y = (y_min * 0.8..y_max * 1.2).log_scale();
         draw(svg, &axes, 0.0..x_max.ceil(), y, &by_nines, &x_label)
@@ -126,6 +130,7 @@ fn draw<Y>(
     Y: AsRangedCoord<Value = f64>,
     Y::CoordDescType: Ranged<ValueType = f64> + ValueFormatter<f64>,
 {
+    let x_end = x.end;
     let draw = || {
         let root = SVGBackend::with_string(svg, SIZE).into_drawing_area();
         let mut chart = ChartBuilder::on(&root)
@@ -134,6 +139,15 @@ fn draw<Y>(
             .x_label_area_size(40)
             .y_label_area_size(62)
             .build_cartesian_2d(x, y)?;
+        let y_range = chart.y_range();
+        let shades = axes.shaded.iter().map(|shade| {
+            let corners = [
+                (shade.start.min(x_end), y_range.start),
+                (shade.end.min(x_end), y_range.end),
+            ];
+            Rectangle::new(corners, SHADE.mix(0.18).filled())
+        });
+        chart.draw_series(shades)?;
         chart
             .configure_mesh()
             .x_desc(axes.x)
@@ -183,7 +197,11 @@ mod tests {
 
     #[test]
     fn a_chart_without_points_is_left_out() {
-        let axes = Axes { x: "s", y: "MB/s" };
+        let axes = Axes {
+            x: "s",
+            y: "MB/s",
+            shaded: &[],
+        };
         let empty = Line {
             name: "acked".to_owned(),
             points: Vec::new(),

@@ -7,6 +7,7 @@ use super::ledger::Ledger;
 use super::link::Answer;
 use super::{ProducerPlan, ProducerResult, RESEND_DELAY_NS, Window};
 use crate::client::error::ErrorCode;
+use crate::client::failure::Failure;
 use crate::clock::Clock;
 use crate::histogram::LatencyHistogram;
 use crate::live::Live;
@@ -61,7 +62,7 @@ impl Outcomes {
                 .iter()
                 .find(|ack| ack.partition == span.partition as i32);
             match ack {
-                None => self.failed(&span, "NO_ANSWER_FOR_PARTITION".to_owned(), live),
+                None => self.failed(&span, Failure::NoAnswerForPartition, None, live),
                 Some(ack) if ack.error.is_ok() => self.acked(&span, ack.base_offset, now_ns, live),
                 Some(ack)
                     if ack.error == ErrorCode::DUPLICATE_SEQUENCE_NUMBER && self.may_resend =>
@@ -69,13 +70,13 @@ impl Outcomes {
                     self.acked(&span, None, now_ns, live)
                 }
                 Some(ack) if ack.error.is_retriable() && self.may_resend => {
-                    self.resend_later(span, &ack.error.to_string(), now_ns)
+                    self.resend_later(span, Failure::Code(ack.error), now_ns, live)
                 }
                 Some(ack) => {
                     if !ack.error.leaves_open_whether_written() {
                         self.ledger.refuse(&span);
                     }
-                    self.failed(&span, ack.error.to_string(), live);
+                    self.failed(&span, Failure::Code(ack.error), None, live);
                 }
             }
         }
@@ -104,6 +105,7 @@ impl Outcomes {
                 self.latency.record_ns(latency_ns);
             }
         }
+        live.acked_at(now_ns);
         Live::add(&live.acked_records, u64::from(span.record_count));
         Live::add(
             &live.acked_bytes,
@@ -115,8 +117,8 @@ impl Outcomes {
     pub fn unanswered(&mut self, spans: Vec<BatchSpan>, reason: &str, now_ns: u64, live: &Live) {
         for span in spans {
             match self.may_resend {
-                true => self.resend_later(span, "CONNECTION_LOST", now_ns),
-                false => self.failed(&span, format!("CONNECTION_LOST: {reason}"), live),
+                true => self.resend_later(span, Failure::ConnectionLost, now_ns, live),
+                false => self.failed(&span, Failure::ConnectionLost, Some(reason), live),
             }
         }
     }
@@ -124,7 +126,7 @@ impl Outcomes {
     /// The run ended before these were answered.
     pub fn never_answered(&mut self, spans: Vec<BatchSpan>, live: &Live) {
         for span in spans.iter().chain(&std::mem::take(&mut self.resends)) {
-            self.failed(span, "NEVER_ANSWERED".to_owned(), live);
+            self.failed(span, Failure::NeverAnswered, None, live);
             for index in 0..span.record_count {
                 self.waited_in_vain(span.intended_ns(&self.schedule, index));
             }
@@ -157,9 +159,13 @@ impl Outcomes {
         }
     }
 
-    fn failed(&mut self, span: &BatchSpan, error: String, live: &Live) {
+    fn failed(&mut self, span: &BatchSpan, failure: Failure, detail: Option<&str>, live: &Live) {
+        let error = match detail {
+            Some(detail) => format!("{failure}: {detail}"),
+            None => failure.to_string(),
+        };
         *self.errors.entry(error).or_default() += u64::from(span.record_count);
-        Live::add(&live.failed_records, u64::from(span.record_count));
+        live.failed(failure, u64::from(span.record_count));
     }
 
     pub fn has_resends(&self) -> bool {
@@ -170,8 +176,9 @@ impl Outcomes {
         self.resend_from_ns
     }
 
-    fn resend_later(&mut self, span: BatchSpan, reason: &str, now_ns: u64) {
-        *self.resent.entry(reason.to_owned()).or_default() += u64::from(span.record_count);
+    fn resend_later(&mut self, span: BatchSpan, reason: Failure, now_ns: u64, live: &Live) {
+        *self.resent.entry(reason.to_string()).or_default() += u64::from(span.record_count);
+        live.will_be_resent(reason, u64::from(span.record_count));
         self.resends.push(span);
         self.resend_from_ns = now_ns + RESEND_DELAY_NS;
     }

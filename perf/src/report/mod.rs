@@ -27,6 +27,7 @@ use crate::baseline::Baseline;
 use crate::cpu::{CpuUse, MachineShare};
 use crate::histogram::LatencySummary;
 use crate::keys::KeyDistributor;
+use crate::outage::Outage;
 use crate::provenance::Provenance;
 use crate::quantity::Rate;
 use crate::timeline::Second;
@@ -135,6 +136,8 @@ pub struct StepReport {
     /// Records of the window that never got their turn: the broker did not keep up.
     pub unsent_records: u64,
     pub cpu: CpuReport,
+    /// When acks stopped, and when errors came.
+    pub outages: Vec<Outage>,
     pub timeline: Vec<Second>,
 }
 

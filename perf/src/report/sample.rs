@@ -9,6 +9,7 @@ use super::{
 use crate::cpu::MachineShare;
 use crate::histogram::LatencyHistogram;
 use crate::keys::KeyDistributor;
+use crate::live::Failures;
 use crate::provenance::{Broker, Machine, Provenance, Tool};
 use crate::quantity::Rate;
 use crate::timeline::Second;
@@ -71,6 +72,9 @@ fn step(rate: Rate, latency: &LatencyHistogram) -> StepReport {
         acked_mb_per_s,
         consumed_mb_per_s: 0.0,
         failed_records: 0,
+        failures: Failures::default(),
+        first_ack_s: Some(at_s),
+        last_ack_s: Some(at_s + 1.0),
         requests_in_flight: 1,
         p50_ms: None,
         p99_ms: None,
@@ -111,6 +115,7 @@ fn step(rate: Rate, latency: &LatencyHistogram) -> StepReport {
             client: None,
             machine: MachineShare::default(),
         },
+        outages: Vec::new(),
         timeline: (0..10).map(|at| second(f64::from(at))).collect(),
     }
 }

@@ -222,6 +222,9 @@ fn write_remarks(out: &mut String, step: &StepReport) -> std::fmt::Result {
             machine.steal * 100.0
         )?;
     }
+    for outage in &step.outages {
+        writeln!(out, "OUTAGE at {rate}: {outage}.")?;
+    }
     for (error, records) in &step.errors {
         writeln!(out, "ERROR at {rate}: {records} records: {error}")?;
     }

@@ -173,7 +173,7 @@ impl Run<'_> {
 impl Watch {
     fn take(&mut self, crew: usize, event: CrewEvent) {
         match event {
-            CrewEvent::News(CrewNews::Second(sample)) => self.seconds.told(crew, sample),
+            CrewEvent::News(CrewNews::Second(sample)) => self.seconds.told(crew, *sample),
             CrewEvent::News(CrewNews::CatchingUp(totals)) => {
                 self.seconds.ended(crew);
                 self.catching_up[crew] = Some(totals);

@@ -68,7 +68,7 @@ mod tests {
         let mut latency = crate::histogram::LatencyHistogram::new();
         latency.record_ns(acked_records);
         live.publish(&mut latency);
-        Sample::take(elapsed_ns, &live)
+        Sample::take(0, elapsed_ns, &live)
     }
 
     #[test]

@@ -8,6 +8,7 @@ use super::generator::judge;
 use crate::client::error::ClientError;
 use crate::consumer::{ReadPlan, plans};
 use crate::crew::{Crew, LoadOrder, LoadYield, ProducerOrder};
+use crate::outage::outages;
 use crate::producer::Window;
 use crate::producer::batch::ProducerIdentity;
 use crate::producer::ledger::Ledger;
@@ -187,6 +188,7 @@ impl Run<'_> {
             resent,
             unsent_records,
             cpu: meter_after.since(&meter_before, acked_bytes),
+            outages: outages(&timeline.seconds),
             timeline: timeline.seconds,
         };
         let raw = |name: &str, histogram| RawHistogram {

@@ -25,7 +25,11 @@ pub fn html(report: &Report, histograms: &[RawHistogram]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
+    use crate::live::Failures;
+    use crate::outage::Outage;
     use crate::report::sample;
 
     #[test]
@@ -58,5 +62,27 @@ mod tests {
         let percentiles = page.find("Latency by percentile").expect("the chart");
         assert!(page[percentiles..].contains("10.0 MB/s"));
         assert!(page.contains("Latency against load"));
+    }
+
+    #[test]
+    fn an_outage_is_told_before_any_figure_and_its_seconds_are_shaded_and_listed() {
+        let (mut report, histograms) = sample::report();
+        let without = html(&report, &histograms);
+        report.steps[1].outages = vec![Outage {
+            start_s: 2.5,
+            seconds: 3.2,
+            acks_stopped: true,
+            ended: true,
+            failures: Failures {
+                errors: BTreeMap::from([("CONNECTION_LOST".to_owned(), 9)]),
+                ..Failures::default()
+            },
+        }];
+        let page = html(&report, &histograms);
+        let told = page.find("acks stopped for 3.2 s at 2.5 s").expect("told");
+        assert!(told < page.find("<table").expect("a table"));
+        assert!(page.contains("9 records failed (CONNECTION_LOST)"));
+        assert!(page.contains("Shaded:") && !without.contains("Shaded:"));
+        assert!(page.matches("<rect").count() > without.matches("<rect").count());
     }
 }

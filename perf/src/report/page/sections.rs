@@ -1,5 +1,7 @@
 //! The parts of the page, from what everybody wants to know to what is needed to repeat the run.
 
+use std::ops::Range;
+
 use maud::{Markup, html};
 
 use crate::client::cluster::Settings;
@@ -8,6 +10,7 @@ use crate::report::limit::Limit;
 use crate::report::{
     AuditOutcome, CpuReport, Loop, RawHistogram, Report, StepReport, baseline_text, number, text,
 };
+use crate::timeline::Second;
 
 /// The quantiles of the latency curve: as fine as the nines need, up to one in a million.
 const CURVE_POINTS: u32 = 60;
@@ -30,6 +33,11 @@ pub fn summary(report: &Report) -> Markup {
             p class="bad" {
                 "Not valid at " (step.rate) ": "
                 (step.generator.reason.as_deref().unwrap_or("the generator's own lag distorts the result"))
+            }
+        }
+        @for step in &report.steps {
+            @for outage in &step.outages {
+                p class="bad" { "At " (step.rate) " " (outage) "." }
             }
         }
         @match audit.outcome {
@@ -96,34 +104,34 @@ pub fn figures(report: &Report) -> Markup {
 }
 
 pub fn throughput(report: &Report) -> Markup {
-    let charts = report.steps.iter().map(|step| {
-        let line = |name: &str, of: fn(&crate::timeline::Second) -> Option<f64>| Line {
-            name: name.to_owned(),
-            points: step
-                .timeline
-                .iter()
-                .filter_map(|second| Some((second.at_s, of(second)?)))
-                .collect(),
-        };
-        let lines: Vec<Line> = [
-            line("offered", |second| second.offered_mb_per_s),
-            line("confirmed", |second| Some(second.acked_mb_per_s)),
-            line("consumed", |second| {
-                (second.consumed_mb_per_s > 0.0).then_some(second.consumed_mb_per_s)
-            }),
-        ]
-        .into_iter()
-        .filter(|line| !line.points.is_empty())
-        .collect();
-        let axes = Axes {
-            x: "s since the start, warm-up included",
-            y: "MB/s",
-        };
-        charts::lines(&format!("Throughput at {}", step.rate), axes, &lines)
+    let throughput = report.steps.iter().map(|step| {
+        let consumed =
+            |second: &Second| (second.consumed_mb_per_s > 0.0).then_some(second.consumed_mb_per_s);
+        let lines = [
+            over_time(step, "offered", |second| second.offered_mb_per_s),
+            over_time(step, "confirmed", |second| Some(second.acked_mb_per_s)),
+            over_time(step, "consumed", consumed),
+        ];
+        second_by_second(&format!("Throughput at {}", step.rate), "MB/s", step, lines)
     });
+    // A closed loop hides the waiting.
+    let open = report.steps.iter().filter(|step| step.load == Loop::Open);
+    let latency = open.map(|step| {
+        let lines = [
+            over_time(step, "p50", |second| second.p50_ms),
+            over_time(step, "p99", |second| second.p99_ms),
+            over_time(step, "max", |second| second.max_ms),
+        ];
+        second_by_second(&format!("Latency at {}", step.rate), "ms", step, lines)
+    });
+    let charts = throughput.chain(latency);
     html! {
-        h2 { "Throughput over time" }
+        h2 { "Second by second" }
         div class="charts" { @for chart in charts { (chart) } }
+        @if report.steps.iter().any(|step| !step.outages.is_empty()) {
+            p class="soft" { "Shaded: no acks, or errors." }
+            (outages(report))
+        }
         @if !report.reads.is_empty() {
             div class="wide" { table {
                 tr { th { "read" } th class="number" { "MB/s" } th class="number" { "records" } th class="number" { "broker CPU-s/GB" } }
@@ -137,6 +145,55 @@ pub fn throughput(report: &Report) -> Markup {
                 }
             } }
         }
+    }
+}
+
+fn over_time(step: &StepReport, name: &str, of: impl Fn(&Second) -> Option<f64>) -> Line {
+    let seconds = step.timeline.iter();
+    Line {
+        name: name.to_owned(),
+        points: seconds
+            .filter_map(|second| Some((second.at_s, of(second)?)))
+            .collect(),
+    }
+}
+
+fn second_by_second(caption: &str, unit: &str, step: &StepReport, lines: [Line; 3]) -> Markup {
+    let axes = Axes {
+        x: "s since the start, warm-up included",
+        y: unit,
+        shaded: &shaded(step),
+    };
+    let lines: Vec<Line> = lines
+        .into_iter()
+        .filter(|line| !line.points.is_empty())
+        .collect();
+    charts::lines(caption, axes, &lines)
+}
+
+fn shaded(step: &StepReport) -> Vec<Range<f64>> {
+    let stretches = step.outages.iter();
+    stretches
+        .map(|outage| outage.start_s..outage.end_s())
+        .collect()
+}
+
+/// Every second with errors or without acks, by stretches.
+fn outages(report: &Report) -> Markup {
+    html! {
+        div class="wide" { table {
+            tr { th { "rate" } th class="number" { "from s" } th class="number" { "for s" } th { "what" } }
+            @for step in &report.steps {
+                @for outage in &step.outages {
+                    tr {
+                        td { (step.rate) }
+                        td class="number" { (format!("{:.1}", outage.start_s)) }
+                        td class="number" { (format!("{:.1}", outage.seconds)) }
+                        td { (outage) }
+                    }
+                }
+            }
+        } }
     }
 }
 
@@ -179,6 +236,7 @@ pub fn latency(report: &Report, histograms: &[RawHistogram]) -> Markup {
     let axes = Axes {
         x: "MB/s confirmed",
         y: "ms",
+        shaded: &[],
     };
     let over_load = [
         against_load("p50", |latency| latency.p50_ms),

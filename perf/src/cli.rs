@@ -10,6 +10,7 @@ use crate::compare::{self, FailOn};
 use crate::compression::Compression;
 use crate::keys::KeyDistributor;
 use crate::quantity::{self, Bytes, Rate};
+use crate::series::Contender;
 use crate::sizing::SizeArgs;
 use crate::workload;
 
@@ -36,6 +37,8 @@ pub enum Command {
     Rerun(RerunArgs),
     /// Show what differs between runs, and whether it is more than runs differ by themselves
     Compare(CompareArgs),
+    /// Put the same loads on two clusters by turns, and compare
+    Versus(VersusArgs),
     /// Be a broker that keeps nothing and answers at once: what a client costs against it is not the broker's cost
     NullBroker(NullBrokerArgs),
 }
@@ -69,6 +72,43 @@ pub struct CompareArgs {
     /// Compare also what does not compare: other hardware, durability or load
     #[arg(long)]
     pub anyway: bool,
+    /// Also write the comparison to this file as a page with charts
+    #[arg(long)]
+    pub html: Option<PathBuf>,
+    /// Also write the comparison to this file as JSON
+    #[arg(long)]
+    pub json: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub struct VersusArgs {
+    /// The whole command line, for the report
+    #[arg(skip)]
+    pub argv: Vec<String>,
+    /// The cluster that is compared with
+    #[arg(long, value_name = "NAME=HOST:PORT")]
+    pub a: Contender,
+    /// The cluster that is compared
+    #[arg(long, value_name = "NAME=HOST:PORT")]
+    pub b: Contender,
+    /// Cases from this file, instead of one from the command line
+    #[arg(long, value_name = "FILE")]
+    pub set: Option<PathBuf>,
+    /// Only these cases of the set
+    #[arg(long, value_delimiter = ',', requires = "set")]
+    pub cases: Vec<String>,
+    /// Runs of each case on each cluster: A, B, A, B ...
+    #[arg(long, default_value_t = 3)]
+    pub runs: u32,
+    /// Run this before each turn with the cluster's name behind it, for instance to stop one broker and start the other
+    #[arg(long, value_name = "COMMAND")]
+    pub switch: Option<PathBuf>,
+    /// Where all reports go [default: results/<date>-versus]
+    #[arg(long)]
+    pub out: Option<PathBuf>,
+    /// The workload and the flags of 'corelog-perf run'; with a set, flags that every case gets
+    #[arg(last = true)]
+    pub run: Vec<String>,
 }
 
 #[derive(Args)]
@@ -231,12 +271,35 @@ pub struct RunArgs {
     /// Size of the file that the disk baseline overwrites and reads
     #[arg(long, default_value = "256MiB")]
     pub baseline_bytes: Bytes,
-    /// Write the report to this file
+    /// Runs, one after the other, and how far they lie apart; each has its report
+    #[arg(long, default_value_t = 1)]
+    pub runs: u32,
+    /// Write only the report's JSON, to this file
     #[arg(long)]
     pub json: Option<PathBuf>,
     /// Write report.html, report.json, report.txt and the raw histograms into this directory
+    /// [default, without --json: results/<date>-<workload>]
     #[arg(long)]
     pub out: Option<PathBuf>,
+}
+
+/// Why a stored command line is not one of a run.
+#[derive(Debug, thiserror::Error)]
+pub enum ArgvError {
+    #[error("{0}")]
+    Refused(#[from] clap::Error),
+    #[error("it is another command")]
+    NotARun,
+}
+
+impl RunArgs {
+    /// From a whole command line, `corelog-perf run ...`.
+    pub fn from_argv(argv: Vec<String>) -> Result<Self, ArgvError> {
+        match Cli::try_parse_from(&argv)?.command {
+            Command::Run(run) => Ok(Self { argv, ..*run }),
+            _ => Err(ArgvError::NotARun),
+        }
+    }
 }
 
 fn name_and_value(text: &str) -> Result<(String, String), String> {

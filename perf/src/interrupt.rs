@@ -39,6 +39,13 @@ impl Interrupt {
         Ok(interrupt)
     }
 
+    /// One that no signal reaches, and what asks for it.
+    #[cfg(test)]
+    pub fn for_tests() -> (Self, Arc<AtomicBool>) {
+        let asked = Arc::new(AtomicBool::new(false));
+        (Self(Arc::clone(&asked)), asked)
+    }
+
     pub fn is_asked(&self) -> bool {
         self.0.load(Relaxed)
     }

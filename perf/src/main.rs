@@ -32,6 +32,7 @@ mod report; // JSON, text, raw histograms
 mod rerun; // a run from its report
 mod run; // the order of a run
 mod schedule; // when each record is due
+mod series; // several runs in turn
 mod settings_file; // YAML whose keys are all known
 mod sizing; // how many brokers a load needs
 mod spelling; // what a misspelt name meant
@@ -45,13 +46,14 @@ use clap::Parser;
 use crate::baseline::BaselinePlan;
 use crate::cli::{
     BaselineArgs, Cli, Command, CompareArgs, NullBrokerArgs, RerunArgs, RunArgs, ShowArgs,
+    VersusArgs,
 };
 use crate::compare::Comparison;
 use crate::interrupt::Interrupt;
 use crate::null_broker::NullBroker;
-use crate::payload::PayloadPool;
 use crate::progress::Progress;
 use crate::report::AuditOutcome;
+use crate::series::Series;
 use crate::sizing::SizeArgs;
 
 /// It was measured, and is not as it must be: records are lost, doubled, reordered or changed, or a bound was exceeded.
@@ -73,45 +75,66 @@ fn main() -> ExitCode {
         Command::Show(arguments) => show(&arguments),
         Command::Rerun(arguments) => rerun(&arguments),
         Command::Compare(arguments) => compare(&arguments),
+        Command::Versus(mut arguments) => {
+            arguments.argv = std::env::args().collect();
+            versus(arguments)
+        }
         Command::NullBroker(arguments) => null_broker(&arguments),
     }
 }
 
 fn run(arguments: &RunArgs) -> ExitCode {
-    let plan = match arguments.plan() {
-        Ok(plan) => plan,
-        Err(error) => return fail(EXIT_USAGE, &error),
-    };
-    let payloads = match PayloadPool::open(&plan.payload, plan.message_bytes) {
-        Ok(payloads) => payloads,
-        Err(error) => return fail(EXIT_USAGE, &error),
-    };
     let interrupt = match Interrupt::install() {
         Ok(interrupt) => interrupt,
         Err(error) => return fail(EXIT_FAILED, &error),
     };
-    let finished = match run::run(arguments, plan, payloads, interrupt) {
+    if arguments.runs != 1 {
+        return match Series::of_runs(arguments) {
+            Ok(series) => take_turns(&series, &interrupt),
+            Err(error) => fail(EXIT_USAGE, &error),
+        };
+    }
+    let finished = match run::run_and_write(arguments, &interrupt) {
         Ok(finished) => finished,
+        Err(error) if error.is_usage() => return fail(EXIT_USAGE, &error),
         Err(error) => return fail(EXIT_FAILED, &error),
     };
     print!("{}", report::text(&finished.report));
-    if let Some(path) = &arguments.json
-        && let Err(error) = report::write_json(&finished.report, path)
-    {
-        return fail(EXIT_FAILED, &error);
-    }
-    if let Some(directory) = &arguments.out {
-        if let Err(error) =
-            report::write_directory(&finished.report, &finished.histograms, directory)
-        {
-            return fail(EXIT_FAILED, &error);
-        }
+    if let Some(directory) = &finished.directory {
         println!("Report: {}", directory.join("report.html").display());
     }
     match finished.report.audit.outcome {
         AuditOutcome::Failed => ExitCode::from(EXIT_NOT_GOOD),
         _ if finished.report.failure.is_some() => ExitCode::from(EXIT_FAILED),
         _ => ExitCode::SUCCESS,
+    }
+}
+
+fn versus(arguments: VersusArgs) -> ExitCode {
+    let interrupt = match Interrupt::install() {
+        Ok(interrupt) => interrupt,
+        Err(error) => return fail(EXIT_FAILED, &error),
+    };
+    match Series::versus(arguments) {
+        Ok(series) => take_turns(&series, &interrupt),
+        Err(error) => fail(EXIT_USAGE, &error),
+    }
+}
+
+fn take_turns(series: &Series, interrupt: &Interrupt) -> ExitCode {
+    let report = match series.run(interrupt) {
+        Ok(report) => report,
+        Err(error) => return fail(EXIT_FAILED, &error),
+    };
+    print!("{}", series::text(&report));
+    println!(
+        "\nReport: {}",
+        series.directory.join("report.html").display()
+    );
+    match report.failure_count() {
+        _ if report.audit_failed() => ExitCode::from(EXIT_NOT_GOOD),
+        0 => ExitCode::SUCCESS,
+        _ => ExitCode::from(EXIT_FAILED),
     }
 }
 
@@ -186,12 +209,26 @@ fn compare(arguments: &CompareArgs) -> ExitCode {
         Err(error) => return fail(EXIT_USAGE, &error),
     };
     print!("{}", compare::text(&comparison));
+    let pages = [
+        arguments
+            .html
+            .as_ref()
+            .map(|path| report::write_text(&compare::page(&comparison), path)),
+        arguments
+            .json
+            .as_ref()
+            .map(|path| report::write_json(&comparison, path)),
+    ];
+    if let Some(Err(error)) = pages.into_iter().flatten().find(Result::is_err) {
+        return fail(EXIT_FAILED, &error);
+    }
     let mut exit = ExitCode::SUCCESS;
     for failure in comparison.failures(&arguments.fail_on) {
         eprintln!(
-            "corelog-perf: {} of {} is {:.1} % worse",
-            failure.metric,
-            failure.stretch.name,
+            "corelog-perf: {}: {} of {} is {:.1} % worse",
+            failure.side,
+            failure.row.metric,
+            failure.row.stretch,
             failure.worse_by * 100.0
         );
         exit = ExitCode::from(EXIT_NOT_GOOD);

@@ -2,9 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Parser;
-
-use crate::cli::{Cli, Command, RerunArgs, RunArgs};
+use crate::cli::{ArgvError, RerunArgs, RunArgs};
 use crate::report::{StoredError, StoredReport};
 
 #[derive(Debug, thiserror::Error)]
@@ -13,12 +11,13 @@ pub enum RerunError {
     Report(#[from] StoredError),
     #[error("{path}: it does not say how the run was started", path = path.display())]
     NoCommandLine { path: PathBuf },
-    #[error("{path}: its command line is not one of a run by this version: {reason}", path = path.display())]
-    CommandLine { path: PathBuf, reason: String },
+    #[error("{path}: its command line is not one of a run by this version: {source}", path = path.display())]
+    CommandLine { path: PathBuf, source: ArgvError },
 }
 
 /// Flags of the old run that say where it wrote. What names a cluster goes only with another cluster.
-const WHERE_IT_WROTE: [&str; 2] = ["--out", "--json"];
+/// One run of a series is repeated alone.
+const WHERE_IT_WROTE: [&str; 3] = ["--out", "--json", "--runs"];
 const WHICH_CLUSTER: [&str; 2] = ["--bootstrap", "--broker-pid"];
 
 /// The run that `arguments.report` tells of. It writes where it is told now, and nowhere if it is not.
@@ -36,23 +35,11 @@ pub fn run_again(arguments: &RerunArgs) -> Result<RunArgs, RerunError> {
     if let Some(out) = &arguments.out {
         argv.extend(["--out".to_owned(), out.display().to_string()]);
     }
-    let refused = |reason: String| RerunError::CommandLine {
-        path: path.clone(),
-        reason,
-    };
-    match Cli::try_parse_from(&argv).map_err(|error| refused(error.to_string()))? {
-        Cli {
-            command: Command::Run(mut run),
-        } => {
-            run.argv = argv;
-            Ok(*run)
-        }
-        _ => Err(refused("it is another command".to_owned())),
-    }
+    RunArgs::from_argv(argv).map_err(|source| RerunError::CommandLine { path, source })
 }
 
 /// `argv` without these flags and their values, in either of the forms that a flag has.
-fn without(argv: Vec<String>, flags: &[&str]) -> Vec<String> {
+pub fn without(argv: Vec<String>, flags: &[&str]) -> Vec<String> {
     let mut kept = Vec::with_capacity(argv.len());
     let mut argv = argv.into_iter();
     while let Some(argument) = argv.next() {
@@ -75,7 +62,10 @@ fn argv_of(report: &StoredReport) -> Option<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+    use crate::cli::{Cli, Command};
     use crate::report::sample;
 
     fn rerun(argv: &[&str], more: &[&str]) -> Result<RunArgs, RerunError> {

@@ -1,7 +1,10 @@
 //! The comparison: each side against the first.
 
+use serde::Serialize;
+
 use super::metric::{FailOn, Metric};
-use super::side::{Side, Stretch};
+use super::sample::Sample;
+use super::side::{Key, Side};
 use crate::report::StoredError;
 
 #[derive(Debug, thiserror::Error)]
@@ -20,19 +23,40 @@ pub enum CompareError {
     },
 }
 
-/// One metric of one stretch on one side, beside the first side's.
-#[derive(Debug)]
-pub struct Difference {
-    pub stretch: Stretch,
+/// One metric of one stretch, on every side that measured it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// As the first side calls it.
+    pub stretch: String,
     pub metric: Metric,
-    pub side: usize,
-    pub base: f64,
-    pub value: f64,
+    pub unit: &'static str,
+    /// One for each side.
+    pub cells: Vec<Option<Cell>>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Cell {
+    pub median: f64,
+    pub min: f64,
+    pub max: f64,
+    /// One for each run.
+    pub values: Vec<f64>,
+    /// None on the first side, and where that has nothing to compare with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub against_first: Option<Difference>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Difference {
+    /// This side's median by the first side's.
+    pub ratio: f64,
+    /// As a share of the first side's; negative if this side is better.
     pub worse_by: f64,
     pub verdict: Verdict,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// The difference is no more than what runs of one side differ by.
     WithinSpread,
@@ -42,9 +66,27 @@ pub enum Verdict {
     SpreadUnknown,
 }
 
+/// A metric that got worse than it may.
+pub struct Failure<'a> {
+    pub row: &'a Row,
+    pub side: &'a str,
+    pub worse_by: f64,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct SideSummary {
+    pub name: String,
+    pub runs: usize,
+    /// Runs and latencies that are in no figure, and why.
+    pub left_out: Vec<String>,
+}
+
+#[derive(Clone, Debug, Serialize)]
 pub struct Comparison {
-    pub sides: Vec<Side>,
-    pub differences: Vec<Difference>,
+    pub sides: Vec<SideSummary>,
+    /// Conditions in which a side differs from the first, in words.
+    pub differing: Vec<String>,
+    pub rows: Vec<Row>,
 }
 
 impl Comparison {
@@ -56,7 +98,7 @@ impl Comparison {
             .collect::<Result<_, _>>()?;
         let (base, others) = sides.split_first().expect("the command line asks for two");
         for other in others.iter().filter(|_| !anyway) {
-            if let Some((what, of_first, of_second)) = base.differs(other) {
+            if let Some((what, of_first, of_second)) = base.differs(other).next() {
                 return Err(CompareError::Conditions {
                     first: base.name.clone(),
                     second: other.name.clone(),
@@ -66,42 +108,108 @@ impl Comparison {
                 });
             }
         }
-        let mut differences = Vec::new();
-        for (key, of_base) in &base.samples {
-            for (side, other) in sides.iter().enumerate().skip(1) {
-                let Some(sample) = other.samples.get(key) else {
-                    continue;
-                };
-                let (stretch, metric) = key;
-                let (base, value) = (of_base.median(), sample.median());
-                let worse_by = metric.worse_by(base, value);
-                let spread = of_base.spread().zip(sample.spread());
-                differences.push(Difference {
-                    stretch: stretch.clone(),
-                    metric: *metric,
-                    side,
-                    base,
-                    value,
-                    worse_by,
-                    verdict: match spread.map(|(one, other)| one.max(other)) {
-                        None => Verdict::SpreadUnknown,
-                        Some(spread) if worse_by.abs() <= spread => Verdict::WithinSpread,
-                        Some(_) if worse_by > 0.0 => Verdict::Worse,
-                        Some(_) => Verdict::Better,
-                    },
-                });
-            }
-        }
-        Ok(Self { sides, differences })
+        Ok(Self::of(&sides))
     }
 
-    /// The differences that exceed a bound.
-    pub fn failures<'a>(&'a self, bounds: &'a [FailOn]) -> impl Iterator<Item = &'a Difference> {
-        self.differences.iter().filter(|difference| {
-            bounds.iter().any(|bound| {
-                bound.metric == difference.metric && difference.worse_by > bound.worse_by_max
+    /// `sides` is not empty.
+    pub fn of(sides: &[Side]) -> Self {
+        let (base, others) = sides.split_first().expect("there is a side to compare");
+        let differing = others.iter().flat_map(|other| {
+            base.differs(other).map(|(what, of_base, of_other)| {
+                let (first, second) = (&base.name, &other.name);
+                format!("{what}: {of_base} ({first}), {of_other} ({second})")
+            })
+        });
+        let mut keys: Vec<&Key> = sides.iter().flat_map(|side| side.samples.keys()).collect();
+        keys.sort();
+        keys.dedup();
+        let rows = keys.into_iter().map(|key| {
+            let (stretch, metric) = key;
+            let named = sides.iter().find(|side| side.samples.contains_key(key));
+            let of_base = base.samples.get(key);
+            Row {
+                stretch: named.unwrap_or(base).name_of(stretch),
+                metric: *metric,
+                unit: metric.unit(),
+                cells: sides
+                    .iter()
+                    .enumerate()
+                    .map(|(number, side)| {
+                        let sample = side.samples.get(key)?;
+                        let of_base = of_base.filter(|_| number > 0);
+                        Some(Cell::new(*metric, sample, of_base))
+                    })
+                    .collect(),
+            }
+        });
+        Self {
+            differing: differing.collect(),
+            rows: rows.collect(),
+            sides: sides
+                .iter()
+                .map(|side| SideSummary {
+                    name: side.name.clone(),
+                    runs: side.run_count,
+                    left_out: side.left_out.clone(),
+                })
+                .collect(),
+        }
+    }
+
+    /// What exceeds a bound.
+    pub fn failures<'a>(&'a self, bounds: &'a [FailOn]) -> impl Iterator<Item = Failure<'a>> {
+        self.rows.iter().flat_map(move |row| {
+            let named = self.sides.iter().zip(&row.cells);
+            named.filter_map(move |(side, cell)| {
+                let worse_by = cell.as_ref()?.against_first?.worse_by;
+                let exceeded = bounds
+                    .iter()
+                    .any(|bound| bound.metric == row.metric && worse_by > bound.worse_by_max);
+                exceeded.then_some(Failure {
+                    row,
+                    side: &side.name,
+                    worse_by,
+                })
             })
         })
+    }
+}
+
+impl Cell {
+    fn new(metric: Metric, sample: &Sample, of_first: Option<&Sample>) -> Self {
+        let median = sample.median();
+        let against_first = of_first.map(|first| {
+            let worse_by = metric.worse_by(first.median(), median);
+            let spread = first.spread().zip(sample.spread());
+            Difference {
+                ratio: median / first.median(),
+                worse_by,
+                verdict: match spread.map(|(one, other)| one.max(other)) {
+                    None => Verdict::SpreadUnknown,
+                    Some(spread) if worse_by.abs() <= spread => Verdict::WithinSpread,
+                    Some(_) if worse_by > 0.0 => Verdict::Worse,
+                    Some(_) => Verdict::Better,
+                },
+            }
+        });
+        Self {
+            median,
+            min: sample.min(),
+            max: sample.max(),
+            values: sample.values().to_vec(),
+            against_first,
+        }
+    }
+}
+
+impl Verdict {
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::WithinSpread => "within the spread",
+            Self::Better => "better",
+            Self::Worse => "WORSE",
+            Self::SpreadUnknown => "? (needs more runs)",
+        }
     }
 }
 
@@ -124,9 +232,13 @@ mod tests {
         path.display().to_string()
     }
 
-    fn p99(comparison: &Comparison) -> &Difference {
-        let is_p99 = |it: &&Difference| it.metric == Metric::P99 && it.stretch.name == "produce 2";
-        comparison.differences.iter().find(is_p99).expect("a p99")
+    /// Of the second side.
+    fn p99(comparison: &Comparison) -> (f64, Verdict) {
+        let is_p99 = |it: &&Row| it.metric == Metric::P99 && it.stretch == "produce, 10.0 MB/s";
+        let row = comparison.rows.iter().find(is_p99).expect("a p99");
+        let cell = row.cells[1].as_ref().expect("the second side has it");
+        let difference = cell.against_first.expect("the first side has it");
+        (cell.median, difference.verdict)
     }
 
     #[test]
@@ -137,15 +249,11 @@ mod tests {
         let same = format!("{},{}", run("b0", 11.0), run("b1", 13.0));
         let worse = format!("{},{}", run("c0", 20.0), run("c1", 21.0));
         let compared = Comparison::read(&[base.clone(), same], false).unwrap();
-        assert_eq!(p99(&compared).verdict, Verdict::WithinSpread);
+        assert_eq!(p99(&compared), (12.0, Verdict::WithinSpread));
         let compared = Comparison::read(&[worse.clone(), base.clone()], false).unwrap();
-        assert_eq!(p99(&compared).verdict, Verdict::Better);
+        assert_eq!(p99(&compared), (11.0, Verdict::Better));
         let compared = Comparison::read(&[base, worse], false).unwrap();
-        let p99 = p99(&compared);
-        assert_eq!(
-            (p99.base, p99.value, p99.verdict),
-            (11.0, 20.5, Verdict::Worse)
-        );
+        assert_eq!(p99(&compared), (20.5, Verdict::Worse));
     }
 
     #[test]
@@ -156,7 +264,7 @@ mod tests {
             store(directory.path(), "b", 11.5),
         ];
         let compared = Comparison::read(&reports, false).unwrap();
-        assert_eq!(p99(&compared).verdict, Verdict::SpreadUnknown);
+        assert_eq!(p99(&compared), (11.5, Verdict::SpreadUnknown));
         let failures = |bound| {
             let bound = [parse_fail_on(bound).unwrap()];
             compared.failures(&bound).count()
@@ -176,7 +284,7 @@ mod tests {
         ];
         let text = fs::read_to_string(&reports[1]).unwrap();
         fs::write(&reports[1], text.replace("\"acks\":1", "\"acks\":-1")).unwrap();
-        let refused = Comparison::read(&reports, false).err().expect("refused");
+        let refused = Comparison::read(&reports, false).expect_err("refused");
         assert!(refused.to_string().contains("durability"), "{refused}");
         assert!(Comparison::read(&reports, true).is_ok());
     }
@@ -195,8 +303,38 @@ mod tests {
         ] {
             fs::write(&bad, text.replacen(from, to, 1)).unwrap();
             let refused = Comparison::read(&[good.clone(), bad.clone()], true);
-            let refused = refused.err().expect("refused").to_string();
+            let refused = refused.expect_err("refused").to_string();
             assert!(refused.contains(why), "{refused}");
         }
+    }
+
+    #[test]
+    fn runs_made_together_leave_out_what_was_not_valid_and_say_so() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let paths = ["a", "b", "c", "d"].map(|name| store(directory.path(), name, 10.0));
+        let change = |path: &String, from: &str, to: &str| {
+            let text = fs::read_to_string(path).unwrap();
+            fs::write(path, text.replacen(from, to, 1)).unwrap();
+        };
+        change(&paths[1], "\"complete\":true", "\"complete\":false");
+        let mut late: serde_json::Value =
+            serde_json::from_str(&fs::read_to_string(&paths[2]).unwrap()).unwrap();
+        late["steps"][1]["generator"]["valid"] = false.into();
+        fs::write(&paths[2], late.to_string()).unwrap();
+        let side = Side::of_runs("both", &paths);
+        assert_eq!((side.run_count, side.left_out.len()), (3, 2));
+        let compared = Comparison::of(&[side]);
+        let runs_of = |metric| {
+            let row = compared
+                .rows
+                .iter()
+                .find(|row| row.metric == metric && row.stretch == "produce, 10.0 MB/s");
+            row.and_then(|row| row.cells[0].as_ref())
+                .map(|cell| cell.values.len())
+        };
+        assert_eq!(
+            (runs_of(Metric::P99), runs_of(Metric::Throughput)),
+            (Some(2), Some(3))
+        );
     }
 }

@@ -7,56 +7,39 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::metric::Metric;
+use super::sample::Sample;
 use crate::report::{StoredError, StoredReport};
 
-/// Where a metric was measured: the steps and reads of a run in their order.
+/// Where a metric was measured: the steps of a run by their place, and its reads by their kind.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Stretch {
-    number: usize,
-    pub name: String,
+pub enum Stretch {
+    Step(usize),
+    Read(String),
 }
 
 pub type Key = (Stretch, Metric);
-
-/// The values of one metric, one for each run of the side.
-#[derive(Clone, Debug, Default)]
-pub struct Sample(Vec<f64>);
-
-impl Sample {
-    pub fn median(&self) -> f64 {
-        let mut sorted = self.0.clone();
-        sorted.sort_by(f64::total_cmp);
-        let middle = sorted.len() / 2;
-        match sorted.len() % 2 {
-            1 => sorted[middle],
-            _ => (sorted[middle - 1] + sorted[middle]) / 2.0,
-        }
-    }
-
-    /// How far the runs lie apart, as a share of the median; None for a single run, which says nothing about that.
-    pub fn spread(&self) -> Option<f64> {
-        let max = self.0.iter().copied().fold(f64::MIN, f64::max);
-        let min = self.0.iter().copied().fold(f64::MAX, f64::min);
-        (self.0.len() > 1).then(|| (max - min) / self.median())
-    }
-}
 
 pub struct Side {
     pub name: String,
     pub run_count: usize,
     pub samples: BTreeMap<Key, Sample>,
+    /// What was offered in each step, as the report says it.
+    pub rates: Vec<String>,
+    /// Runs and steps that are not in the samples, and why.
+    pub left_out: Vec<String>,
     /// What must be the same for figures to compare, from the first run.
     conditions: BTreeMap<&'static str, Value>,
 }
 
 /// What is compared with nothing else than itself: the name that a reader knows, and where it stands in a report.
-const CONDITIONS: [(&str, &str); 11] = [
+const CONDITIONS: [(&str, &str); 12] = [
     ("processor", "/provenance/machine/cpu_model"),
     ("cores", "/provenance/machine/cores"),
     ("memory", "/provenance/machine/memory_bytes"),
     ("disk", "/provenance/storage/device"),
     ("file system", "/provenance/storage/file_system"),
     ("durability", "/workload/durability"),
+    ("rates", "/workload/producerRates"),
     ("record size", "/workload/messageSize"),
     ("partitions", "/workload/partitionsPerTopic"),
     ("producers", "/workload/producersPerTopic"),
@@ -65,88 +48,160 @@ const CONDITIONS: [(&str, &str); 11] = [
 ];
 
 impl Side {
-    /// `reports` are files, or directories with a `report.json`, parted by commas.
+    /// `reports` are files, or directories with a `report.json`, parted by commas; a run that is not valid is refused.
     pub fn read(reports: &str) -> Result<Self, StoredError> {
-        let mut side = Self {
-            name: reports.to_owned(),
-            run_count: 0,
-            samples: BTreeMap::new(),
-            conditions: BTreeMap::new(),
-        };
+        let mut side = Self::empty(reports);
         for path in reports.split(',') {
-            let report = StoredReport::read_valid(Path::new(path))?;
-            side.run_count += 1;
-            side.add(&report.fields()?);
-            for (name, pointer) in CONDITIONS {
-                let found = report.at(pointer).clone();
-                side.conditions.entry(name).or_insert(found);
-            }
+            side.push(&StoredReport::read_valid(Path::new(path))?)?;
         }
         Ok(side)
     }
 
-    /// The first condition that differs, with both values.
-    pub fn differs(&self, other: &Self) -> Option<(&'static str, String, String)> {
-        self.conditions.iter().find_map(|(name, value)| {
-            let of_other = &other.conditions[name];
-            (value != of_other).then(|| (*name, value.to_string(), of_other.to_string()))
-        })
-    }
-
-    fn add(&mut self, figures: &Figures) {
-        for (number, step) in figures.steps.iter().enumerate() {
-            let stretch = Stretch {
-                number,
-                name: format!("produce {}", number + 1),
-            };
-            let mut add = |metric, value: Option<f64>| self.push(&stretch, metric, value);
-            add(Metric::Throughput, Some(step.acked_mb_per_s));
-            // A closed loop hides the waiting, so its latency is compared with nothing.
-            if let (Some(latency), Some(_open)) = (&step.publish_latency, step.offered_mb_per_s) {
-                add(Metric::P50, Some(latency.p50_ms));
-                add(Metric::P90, Some(latency.p90_ms));
-                add(Metric::P99, Some(latency.p99_ms));
-                add(Metric::P999, Some(latency.p999_ms));
-                add(Metric::Max, Some(latency.max_ms));
-                let end_to_end = step.end_to_end_latency.as_ref();
-                add(Metric::EndToEndP50, end_to_end.map(|it| it.p50_ms));
-                add(Metric::EndToEndP99, end_to_end.map(|it| it.p99_ms));
+    /// The same of runs that were made together: one that failed is left out, and so are the latencies of a step whose
+    /// generator was late. The side says which.
+    pub fn of_runs(name: &str, reports: &[impl AsRef<Path>]) -> Self {
+        let mut side = Self::empty(name);
+        for path in reports {
+            let pushed =
+                StoredReport::read_whole(path.as_ref()).and_then(|report| side.push(&report));
+            if let Err(error) = pushed {
+                side.left_out.push(error.to_string());
             }
-            add(Metric::BrokerCpu, step.cpu.broker_cpu_s_per_gb);
-            add(Metric::ClientCpu, step.cpu.client_cpu_s_per_gb);
         }
-        for (number, read) in figures.reads.iter().enumerate() {
-            let stretch = Stretch {
-                number: figures.steps.len() + number,
-                name: format!("fetch, {}", read.kind),
-            };
-            self.push(&stretch, Metric::Fetch, Some(read.mb_per_s));
-            self.push(&stretch, Metric::BrokerCpu, read.cpu.broker_cpu_s_per_gb);
+        side
+    }
+
+    fn empty(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            run_count: 0,
+            samples: BTreeMap::new(),
+            rates: Vec::new(),
+            left_out: Vec::new(),
+            conditions: BTreeMap::new(),
         }
     }
 
-    fn push(&mut self, stretch: &Stretch, metric: Metric, value: Option<f64>) {
+    fn push(&mut self, report: &StoredReport) -> Result<(), StoredError> {
+        let figures: Figures = report.fields()?;
+        self.run_count += 1;
+        for (name, pointer) in CONDITIONS {
+            let found = report.at(pointer).clone();
+            self.conditions.entry(name).or_insert(found);
+        }
+        if self.rates.len() < figures.steps.len() {
+            // A search has more steps than it was asked for; they are called by what they really offered.
+            let asked = figures.workload.producer_rates;
+            self.rates = match asked.len() == figures.steps.len() {
+                true => asked,
+                false => figures.steps.iter().map(|step| step.rate.clone()).collect(),
+            };
+        }
+        for (number, step) in figures.steps.iter().enumerate() {
+            self.add_step(number, step);
+        }
+        for read in &figures.reads {
+            let stretch = Stretch::Read(read.kind.clone());
+            self.add(&stretch, Metric::Fetch, Some(read.mb_per_s));
+            self.add(&stretch, Metric::BrokerCpu, read.cpu.broker_cpu_s_per_gb);
+        }
+        Ok(())
+    }
+
+    fn add_step(&mut self, number: usize, step: &StoredStep) {
+        let stretch = Stretch::Step(number);
+        self.add(&stretch, Metric::Throughput, Some(step.acked_mb_per_s));
+        self.add(&stretch, Metric::BrokerCpu, step.cpu.broker_cpu_s_per_gb);
+        self.add(&stretch, Metric::ClientCpu, step.cpu.client_cpu_s_per_gb);
+        // A closed loop hides the waiting, so its latency is compared with nothing.
+        let (Some(latency), Some(_open)) = (&step.publish_latency, step.offered_mb_per_s) else {
+            return;
+        };
+        if !step.generator.valid {
+            let reason = step.generator.reason.as_deref().unwrap_or("it was late");
+            self.left_out.push(format!(
+                "{}: latencies of run {} at {}: {reason}",
+                self.name, self.run_count, self.rates[number]
+            ));
+            return;
+        }
+        self.add(&stretch, Metric::P50, Some(latency.p50_ms));
+        self.add(&stretch, Metric::P90, Some(latency.p90_ms));
+        self.add(&stretch, Metric::P99, Some(latency.p99_ms));
+        self.add(&stretch, Metric::P999, Some(latency.p999_ms));
+        self.add(&stretch, Metric::Max, Some(latency.max_ms));
+        let end_to_end = step.end_to_end_latency.as_ref();
+        self.add(
+            &stretch,
+            Metric::EndToEndP50,
+            end_to_end.map(|it| it.p50_ms),
+        );
+        self.add(
+            &stretch,
+            Metric::EndToEndP99,
+            end_to_end.map(|it| it.p99_ms),
+        );
+    }
+
+    fn add(&mut self, stretch: &Stretch, metric: Metric, value: Option<f64>) {
         // Zero is what was not measured; nothing is a share of it.
         if let Some(value) = value.filter(|value| *value > 0.0) {
-            let sample = self.samples.entry((stretch.clone(), metric)).or_default();
-            sample.0.push(value);
+            let key = (stretch.clone(), metric);
+            self.samples.entry(key).or_default().push(value);
         }
+    }
+
+    /// How the side's reports call a stretch.
+    pub fn name_of(&self, stretch: &Stretch) -> String {
+        match stretch {
+            Stretch::Step(number) => match self.rates.get(*number) {
+                Some(rate) => format!("produce, {rate}"),
+                None => format!("produce {}", number + 1),
+            },
+            Stretch::Read(kind) => format!("fetch, {kind}"),
+        }
+    }
+
+    /// The conditions that differ, with both values.
+    pub fn differs<'a>(
+        &'a self,
+        other: &'a Self,
+    ) -> impl Iterator<Item = (&'static str, String, String)> + 'a {
+        self.conditions.iter().filter_map(|(name, value)| {
+            let of_other = other.conditions.get(name)?;
+            (value != of_other).then(|| (*name, value.to_string(), of_other.to_string()))
+        })
     }
 }
 
 #[derive(Deserialize)]
 struct Figures {
+    workload: StoredWorkload,
     steps: Vec<StoredStep>,
     reads: Vec<StoredRead>,
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct StoredWorkload {
+    producer_rates: Vec<String>,
+}
+
+#[derive(Deserialize)]
 struct StoredStep {
+    rate: String,
     acked_mb_per_s: f64,
     offered_mb_per_s: Option<f64>,
     publish_latency: Option<StoredLatency>,
     end_to_end_latency: Option<StoredLatency>,
+    generator: StoredGenerator,
     cpu: StoredCpu,
+}
+
+#[derive(Deserialize)]
+struct StoredGenerator {
+    valid: bool,
+    reason: Option<String>,
 }
 
 #[derive(Deserialize)]

@@ -72,6 +72,17 @@ pub fn read_text(directory: &Path) -> Result<String, NoReport> {
     })
 }
 
+/// `results/<date>-<name>` from where the tool was started, or with a number behind it if that is there already; the date is UTC's.
+pub fn default_directory(name: &str) -> PathBuf {
+    let date = jiff::Timestamp::now().strftime("%Y-%m-%d");
+    let first = format!("results/{date}-{name}");
+    let numbered = (2..).map(|number| PathBuf::from(format!("{first}-{number}")));
+    std::iter::once(PathBuf::from(&first))
+        .chain(numbered)
+        .find(|directory| !directory.exists())
+        .expect("one of so many is free")
+}
+
 /// Writes `report.json`, `report.txt`, `report.html` and `latency.hlog`.
 pub fn write_directory(
     report: &Report,

@@ -12,7 +12,9 @@ mod stored;
 mod summary;
 mod workloads;
 
-pub use files::{RawHistogram, read_text, write_directory, write_json, write_text};
+pub use files::{
+    RawHistogram, WriteError, default_directory, read_text, write_directory, write_json, write_text,
+};
 pub use headline::Headline;
 pub use stored::{StoredError, StoredReport};
 pub use summary::{baseline_text, number, text};

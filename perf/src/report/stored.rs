@@ -60,10 +60,23 @@ impl StoredReport {
     /// should, or the generator was late.
     pub fn read_valid(path: &Path) -> Result<Self, StoredError> {
         let report = Self::read(path)?;
-        match report.why_not_valid() {
-            None => Ok(report),
+        let reason = report.why_not_whole().or_else(|| report.why_late());
+        report.unless(reason)
+    }
+
+    /// The same, unless the run ended early or its audit failed. Where the generator was late, the latencies of that
+    /// step are not the broker's; everything else is.
+    pub fn read_whole(path: &Path) -> Result<Self, StoredError> {
+        let report = Self::read(path)?;
+        let reason = report.why_not_whole();
+        report.unless(reason)
+    }
+
+    fn unless(self, reason: Option<String>) -> Result<Self, StoredError> {
+        match reason {
+            None => Ok(self),
             Some(reason) => Err(StoredError::NotValid {
-                path: report.path,
+                path: self.path,
                 reason,
             }),
         }
@@ -86,16 +99,19 @@ impl StoredReport {
         })
     }
 
-    fn why_not_valid(&self) -> Option<String> {
+    fn why_not_whole(&self) -> Option<String> {
         let text = |pointer: &str| self.at(pointer).as_str();
         let failure = text("/failure");
         if self.at("/complete") != true || failure.is_some() {
             return Some(failure.unwrap_or("it was ended early").to_owned());
         }
-        let audit = text("/audit/outcome");
-        if let Some(outcome @ ("failed" | "incomplete")) = audit {
-            return Some(format!("its audit is {outcome}"));
+        match text("/audit/outcome") {
+            Some(outcome @ ("failed" | "incomplete")) => Some(format!("its audit is {outcome}")),
+            _ => None,
         }
+    }
+
+    fn why_late(&self) -> Option<String> {
         let steps = self.at("/steps").as_array()?;
         let late = steps
             .iter()

@@ -5,6 +5,7 @@
 //! thread; the load has its own. Whatever ends it early, what was measured until then becomes the report.
 
 mod conduct;
+mod error;
 mod generator;
 mod meter;
 mod proof;
@@ -12,6 +13,8 @@ mod reads;
 mod seconds;
 mod step;
 mod topics;
+
+pub use self::error::RunError;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -35,7 +38,7 @@ use crate::quantity::Rate;
 use crate::record::RunId;
 use crate::report::{
     AuditOutcome, AuditReport, Durability, Headline, RawHistogram, ReadReport, Report, SCHEMA,
-    SCHEMA_VERSION, StepReport, WorkloadReport,
+    SCHEMA_VERSION, StepReport, WorkloadReport, default_directory, write_directory, write_json,
 };
 
 /// Everything that the phases share.
@@ -75,10 +78,32 @@ struct Measured {
 pub struct Finished {
     pub report: Report,
     pub histograms: Vec<RawHistogram>,
+    /// Where its files are; None if only the JSON was asked for.
+    pub directory: Option<PathBuf>,
+}
+
+/// What the command line asks for, with its report on disk.
+pub fn run_and_write(arguments: &RunArgs, interrupt: &Interrupt) -> Result<Finished, RunError> {
+    let plan = arguments.plan()?;
+    let payloads = PayloadPool::open(&plan.payload, plan.message_bytes)?;
+    let directory = match (&arguments.out, &arguments.json) {
+        (Some(directory), _) => Some(directory.clone()),
+        (None, Some(_)) => None,
+        (None, None) => Some(default_directory(&plan.workload)),
+    };
+    let mut finished = run(arguments, plan, payloads, interrupt.clone())?;
+    if let Some(path) = &arguments.json {
+        write_json(&finished.report, path)?;
+    }
+    if let Some(directory) = &directory {
+        write_directory(&finished.report, &finished.histograms, directory)?;
+    }
+    finished.directory = directory;
+    Ok(finished)
 }
 
 /// An error is only what kept the run from measuring anything.
-pub fn run(
+fn run(
     arguments: &RunArgs,
     plan: LoadPlan,
     payloads: PayloadPool,
@@ -178,6 +203,7 @@ pub fn run(
     Ok(Finished {
         report,
         histograms: measured.histograms,
+        directory: None,
     })
 }
 

@@ -1,0 +1,25 @@
+//! Why there is no report of a run.
+
+use crate::client::error::ClientError;
+use crate::payload::PayloadError;
+use crate::plan::PlanError;
+use crate::report::WriteError;
+
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    #[error(transparent)]
+    Payload(#[from] PayloadError),
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    #[error(transparent)]
+    Write(#[from] WriteError),
+}
+
+impl RunError {
+    /// Whether nobody could run what was asked for.
+    pub fn is_usage(&self) -> bool {
+        matches!(self, Self::Plan(_) | Self::Payload(_))
+    }
+}

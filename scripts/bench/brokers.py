@@ -34,13 +34,13 @@ class BenchKafka(ApacheKafka):
         return ["java", *KAFKA_JVM, "-cp", f"{self.libs}/*", main, *map(str, arguments)]
 
 
-def start(name, folder, corelog_binary, kafka_libs):
+def start(name, folder, corelog_binary, kafka_libs, settings=()):
     folder = folder / name
     folder.mkdir(parents=True)
     if name == "kafka":
-        broker = BenchKafka(kafka_libs(), folder, KAFKA_SETTINGS)
+        broker = BenchKafka(kafka_libs(), folder, [*KAFKA_SETTINGS, *settings])
     else:
-        broker = Corelog(str(corelog_binary), folder, CORELOG_SETTINGS[name])
+        broker = Corelog(str(corelog_binary), folder, [*CORELOG_SETTINGS[name], *settings])
         broker.name = name
     broker.start()
     return broker

@@ -18,11 +18,14 @@ pub struct Live {
     pub sent_bytes: AtomicU64,
     /// Of whole Produce requests, as they go to the sockets.
     pub wire_bytes: AtomicU64,
+    pub produce_requests: AtomicU64,
     pub acked_records: AtomicU64,
     pub acked_bytes: AtomicU64,
     pub failed_records: AtomicU64,
     pub consumed_records: AtomicU64,
     pub consumed_bytes: AtomicU64,
+    /// Answers to consumers' Fetch requests, empty ones included.
+    pub fetches: AtomicU64,
     pub requests_in_flight: AtomicU64,
     /// Since the interval began; 0 where none came.
     first_ack_ns: AtomicU64,
@@ -144,11 +147,13 @@ impl Live {
             sent_records: self.sent_records.load(Relaxed),
             sent_bytes: self.sent_bytes.load(Relaxed),
             wire_bytes: self.wire_bytes.load(Relaxed),
+            produce_requests: self.produce_requests.load(Relaxed),
             acked_records: self.acked_records.load(Relaxed),
             acked_bytes: self.acked_bytes.load(Relaxed),
             failed_records: self.failed_records.load(Relaxed),
             consumed_records: self.consumed_records.load(Relaxed),
             consumed_bytes: self.consumed_bytes.load(Relaxed),
+            fetches: self.fetches.load(Relaxed),
             requests_in_flight: self.requests_in_flight.load(Relaxed),
         }
     }
@@ -164,11 +169,13 @@ pub struct Totals {
     pub sent_records: u64,
     pub sent_bytes: u64,
     pub wire_bytes: u64,
+    pub produce_requests: u64,
     pub acked_records: u64,
     pub acked_bytes: u64,
     pub failed_records: u64,
     pub consumed_records: u64,
     pub consumed_bytes: u64,
+    pub fetches: u64,
     pub requests_in_flight: u64,
 }
 
@@ -178,11 +185,13 @@ impl Totals {
         self.sent_records += other.sent_records;
         self.sent_bytes += other.sent_bytes;
         self.wire_bytes += other.wire_bytes;
+        self.produce_requests += other.produce_requests;
         self.acked_records += other.acked_records;
         self.acked_bytes += other.acked_bytes;
         self.failed_records += other.failed_records;
         self.consumed_records += other.consumed_records;
         self.consumed_bytes += other.consumed_bytes;
+        self.fetches += other.fetches;
         self.requests_in_flight += other.requests_in_flight;
     }
 }

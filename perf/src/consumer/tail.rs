@@ -69,6 +69,7 @@ pub fn tail(
                 result.fail(&error, live);
                 break;
             }
+            Live::add(&live.fetches, 1);
         }
         plan.positions = reader.positions().to_vec();
     }

@@ -295,12 +295,17 @@ impl Producer {
     }
 
     fn count_sent(&self, sent_records: u64, wire_bytes: usize) {
-        Live::add(&self.live.wire_bytes, wire_bytes as u64);
+        self.count_request(wire_bytes);
         Live::add(&self.live.sent_records, sent_records);
         Live::add(
             &self.live.sent_bytes,
             sent_records * self.plan.message_bytes as u64,
         );
+    }
+
+    fn count_request(&self, wire_bytes: usize) {
+        Live::add(&self.live.wire_bytes, wire_bytes as u64);
+        Live::add(&self.live.produce_requests, 1);
     }
 
     /// Sends again what could not be written, in order, one request at a time, before anything new.
@@ -331,7 +336,7 @@ impl Producer {
                 }
                 spans
             });
-            Live::add(&self.live.wire_bytes, wire_bytes as u64);
+            self.count_request(wire_bytes);
             Live::add(&self.live.requests_in_flight, 1);
             self.write(broker);
         }

@@ -121,10 +121,13 @@ pub struct StepReport {
     pub sent_mb_per_s: f64,
     /// Of whole Produce requests: keys, headers and framing included, after compression.
     pub wire_mb_per_s: f64,
+    pub produce_requests_per_s: f64,
     pub acked_mb_per_s: f64,
     pub sent_records_per_s: f64,
     pub acked_records_per_s: f64,
     pub consumed_mb_per_s: f64,
+    /// Answers to the consumers, empty ones included.
+    pub fetches_per_s: f64,
     /// From the intended send time to the ack, of the records intended within the window.
     pub publish_latency: Option<LatencySummary>,
     /// From the intended send time to the consumer's hand.

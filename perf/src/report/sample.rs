@@ -92,9 +92,11 @@ fn step(rate: Rate, latency: &LatencyHistogram) -> StepReport {
         sent_mb_per_s: acked_mb_per_s,
         acked_mb_per_s,
         wire_mb_per_s: acked_mb_per_s,
+        produce_requests_per_s: 1.0,
         sent_records_per_s: 1.0,
         acked_records_per_s: 1.0,
         consumed_mb_per_s: 0.0,
+        fetches_per_s: 0.0,
         publish_latency: latency.summary(),
         end_to_end_latency: None,
         generator: GeneratorReport {

@@ -18,6 +18,10 @@ pub const STAMP_BYTES: usize = 32;
 /// The part of the stamp that the checksum covers.
 pub const STAMP_CHECKED_BYTES: usize = STAMP_BYTES - 4;
 
+/// Where a stamp differs from those beside it: eight bytes each, little endian, one behind the other.
+pub const SEQUENCE_AT: usize = 8;
+pub const INTENDED_AT: usize = 16;
+
 /// One invocation of the tool: tells its records from those of an earlier one in the same topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RunId(pub u32);
@@ -50,8 +54,8 @@ impl Stamp {
         let mut bytes = [0; STAMP_CHECKED_BYTES];
         bytes[0..4].copy_from_slice(&MAGIC.to_le_bytes());
         bytes[4..8].copy_from_slice(&self.run.0.to_le_bytes());
-        bytes[8..16].copy_from_slice(&self.sequence.to_le_bytes());
-        bytes[16..24].copy_from_slice(&self.intended_unix_ns.to_le_bytes());
+        bytes[SEQUENCE_AT..INTENDED_AT].copy_from_slice(&self.sequence.to_le_bytes());
+        bytes[INTENDED_AT..24].copy_from_slice(&self.intended_unix_ns.to_le_bytes());
         bytes[24..28].copy_from_slice(&self.producer.0.to_le_bytes());
         bytes
     }

@@ -12,11 +12,14 @@
 use std::sync::Arc;
 
 use super::accumulator::KeyedRecord;
-use crate::checksum::FixedTails;
+use super::record_sums::{HEADER_COUNT_BYTES, RecordSums, Shares};
+use crate::checksum::Shift;
 use crate::clock::Clock;
 use crate::keys::{KEY_BYTES, Keys};
 use crate::payload::PayloadPool;
-use crate::record::{ProducerNumber, RunId, STAMP_BYTES, STAMP_CHECKED_BYTES, Stamp};
+use crate::record::{
+    INTENDED_AT, ProducerNumber, RunId, SEQUENCE_AT, STAMP_BYTES, STAMP_CHECKED_BYTES, Stamp,
+};
 use crate::schedule::Schedule;
 
 /// The bytes of a batch before its first record.
@@ -72,23 +75,27 @@ impl BatchSpan {
 
 /// The shape of all batches of one producer, with the parts of their checksums that never change.
 pub struct BatchTemplate {
-    run: RunId,
-    producer: ProducerNumber,
     identity: ProducerIdentity,
-    /// A full batch; a shorter one is a prefix.
+    /// A full batch, its first record's sequence and all times 0; a shorter one is a prefix.
     bytes: Vec<u8>,
-    /// Where each record begins, and where the last one ends.
-    record_starts: Vec<usize>,
-    /// Where each record's stamp begins.
-    stamp_starts: Vec<usize>,
+    places: Vec<RecordPlace>,
+    /// The shifts by the lengths that records have.
+    shifts: Vec<Shift>,
+    sums: RecordSums,
     /// None: records have no keys.
     keys: Option<Arc<Keys>>,
     /// From a record's key to its stamp.
     key_to_stamp_bytes: usize,
-    fillers: FixedTails,
-    fillers_and_end: FixedTails,
-    /// The filler at each record's place.
-    filler_at: Vec<usize>,
+}
+
+/// What is fixed about one record of a batch.
+struct RecordPlace {
+    stamp_start: u32,
+    end: u32,
+    /// Which of the template's shifts is by this record's length.
+    shift: u32,
+    /// Of the record with sequence and intended time 0 and an empty key.
+    shares: Shares,
 }
 
 impl BatchTemplate {
@@ -109,8 +116,17 @@ impl BatchTemplate {
         let seed = u64::from(run.0) << 32 | u64::from(producer.0);
         let count_max = (batch_bytes_max / message_bytes).max(1);
         let fillers = payloads.fillers(message_bytes, count_max, seed);
+        let mut value_length = Vec::new();
+        put_varint(&mut value_length, message_bytes as i64);
+        let stamp = Stamp {
+            run,
+            producer,
+            sequence: 0,
+            intended_unix_ns: 0,
+        };
         let mut bytes = vec![0; BATCH_HEADER_BYTES];
-        let (mut record_starts, mut stamp_starts) = (vec![bytes.len()], Vec::new());
+        let mut places = Vec::new();
+        let (mut shifts, mut shifts_bytes) = (Vec::new(), Vec::new());
         for index in 0.. {
             let mut head = vec![0, 0];
             put_varint(&mut head, index);
@@ -121,47 +137,50 @@ impl BatchTemplate {
                 }
                 None => put_varint(&mut head, -1),
             }
-            put_varint(&mut head, message_bytes as i64);
-            let body_bytes = head.len() + message_bytes + 1;
+            head.extend_from_slice(&value_length);
+            let body_bytes = head.len() + message_bytes + HEADER_COUNT_BYTES;
             let mut length = Vec::new();
             put_varint(&mut length, body_bytes as i64);
-            if index > 0 && bytes.len() + length.len() + body_bytes > batch_bytes_max {
+            let record_bytes = length.len() + body_bytes;
+            if index > 0 && bytes.len() + record_bytes > batch_bytes_max {
                 break;
             }
+            let start = bytes.len();
             bytes.extend_from_slice(&length);
             bytes.extend_from_slice(&head);
-            stamp_starts.push(bytes.len());
-            bytes.extend_from_slice(&[0; STAMP_BYTES]);
+            let stamp_start = bytes.len();
+            bytes.extend_from_slice(&stamp.encode());
+            bytes.extend_from_slice(&[0; STAMP_BYTES - STAMP_CHECKED_BYTES]);
             bytes.extend_from_slice(&fillers[index as usize % fillers.len()]);
-            bytes.push(0);
-            record_starts.push(bytes.len());
+            bytes.extend_from_slice(&[0; HEADER_COUNT_BYTES]);
+            let shift = shifts_bytes
+                .iter()
+                .position(|bytes| *bytes == record_bytes)
+                .unwrap_or_else(|| {
+                    shifts_bytes.push(record_bytes);
+                    shifts.push(Shift::new(record_bytes));
+                    shifts.len() - 1
+                });
+            places.push(RecordPlace {
+                stamp_start: stamp_start as u32,
+                end: bytes.len() as u32,
+                shift: shift as u32,
+                shares: Shares::of_record(&mut bytes[start..], stamp_start - start),
+            });
         }
-        let filler_at = (0..stamp_starts.len())
-            .map(|index| index % fillers.len())
-            .collect();
-        let fillers_and_end: Vec<_> = fillers
-            .iter()
-            .map(|filler| [&filler[..], &[0]].concat())
-            .collect();
-        let mut value_length = Vec::new();
-        put_varint(&mut value_length, message_bytes as i64);
         Self {
-            run,
-            producer,
             identity,
             bytes,
-            record_starts,
-            stamp_starts,
+            places,
+            shifts,
+            sums: RecordSums::new(message_bytes - STAMP_BYTES, KEY_BYTES + value_length.len()),
             keys,
             key_to_stamp_bytes: KEY_BYTES + value_length.len(),
-            fillers: FixedTails::new(&fillers),
-            fillers_and_end: FixedTails::new(&fillers_and_end),
-            filler_at,
         }
     }
 
     pub fn record_count_max(&self) -> u32 {
-        self.stamp_starts.len() as u32
+        self.places.len() as u32
     }
 
     pub fn batch_bytes_max(&self) -> usize {
@@ -182,7 +201,7 @@ impl BatchTemplate {
         clock: &Clock,
     ) -> usize {
         let count = span.record_count as usize;
-        let size_bytes = self.record_starts[count];
+        let size_bytes = self.places[count - 1].end as usize;
         let built_ms = clock.unix_ns(span.intended_ns(schedule, 0)) / 1_000_000;
         let base_sequence = match self.identity {
             ProducerIdentity::NONE => -1,
@@ -202,29 +221,23 @@ impl BatchTemplate {
         slot[57..61].copy_from_slice(&(count as i32).to_be_bytes());
 
         let mut crc = crc32c::crc32c(&slot[CRC_COVERS_FROM..BATCH_HEADER_BYTES]);
-        for index in 0..count {
-            let stamp = Stamp {
-                run: self.run,
-                producer: self.producer,
-                sequence: span.first_sequence + index as u64,
-                intended_unix_ns: clock.unix_ns(span.intended_ns(schedule, index as u32)),
-            };
-            let filler = self.filler_at[index];
-            let checked = stamp.encode();
-            let record_crc = self.fillers.append(crc32c::crc32c(&checked), filler);
-            let (start, stamp_start) = (self.record_starts[index], self.stamp_starts[index]);
-            let stamp_end = stamp_start + STAMP_BYTES;
+        let mut shares_of = self.sums.of_batch();
+        for (index, place) in self.places[..count].iter().enumerate() {
+            let sequence = span.first_sequence + index as u64;
+            let intended_unix_ns = clock.unix_ns(span.intended_ns(schedule, index as u32));
+            let stamp_start = place.stamp_start as usize;
+            let mut shares = place.shares ^ shares_of.of(sequence, intended_unix_ns);
             if let (Some(keys), Some(records)) = (&self.keys, &span.keyed) {
+                let key = keys.bytes(records[index].key);
                 let key_start = stamp_start - self.key_to_stamp_bytes;
-                slot[key_start..key_start + KEY_BYTES]
-                    .copy_from_slice(&keys.bytes(records[index].key));
+                slot[key_start..key_start + KEY_BYTES].copy_from_slice(&key);
+                shares = shares ^ self.sums.of_key(&key);
             }
-            slot[stamp_start..stamp_start + STAMP_CHECKED_BYTES].copy_from_slice(&checked);
-            slot[stamp_start + STAMP_CHECKED_BYTES..stamp_end]
-                .copy_from_slice(&record_crc.to_le_bytes());
-            crc = self
-                .fillers_and_end
-                .append(crc32c::crc32c_append(crc, &slot[start..stamp_end]), filler);
+            let stamp = &mut slot[stamp_start..stamp_start + STAMP_BYTES];
+            stamp[SEQUENCE_AT..INTENDED_AT].copy_from_slice(&sequence.to_le_bytes());
+            stamp[INTENDED_AT..INTENDED_AT + 8].copy_from_slice(&intended_unix_ns.to_le_bytes());
+            stamp[STAMP_CHECKED_BYTES..].copy_from_slice(&shares.own().to_le_bytes());
+            crc = self.shifts[place.shift as usize].append(crc, shares.in_batch());
         }
         slot[17..21].copy_from_slice(&crc.to_be_bytes());
         size_bytes

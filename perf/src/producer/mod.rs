@@ -14,6 +14,7 @@ mod link;
 mod outcome;
 mod path;
 mod plan;
+mod record_sums;
 #[cfg(test)]
 mod tests;
 

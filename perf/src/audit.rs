@@ -332,7 +332,8 @@ mod tests {
     use crate::client::batches::whole_batches;
     use crate::clock::Clock;
     use crate::payload::PayloadPool;
-    use crate::producer::batch::{BATCH_HEADER_BYTES, BatchSpan, BatchTemplate, ProducerIdentity};
+    use crate::producer::batch::{BATCH_HEADER_BYTES, BatchTemplate, ProducerIdentity};
+    use crate::producer::span::BatchSpan;
     use crate::schedule::Schedule;
 
     const POOL: PayloadPool = PayloadPool::Random {

@@ -10,6 +10,7 @@ mod client; // the Kafka protocol, as far as a load needs it
 mod clock; // one time for all threads
 mod compare; // runs side by side
 mod compression; // gzip, snappy, lz4, zstd
+mod compressor; // one producer's codec
 mod consumer; // tail, replay, reading back
 mod cpu; // /proc: who used how much
 mod crew; // the threads of a load step

@@ -148,7 +148,8 @@ mod tests {
     use super::*;
     use crate::clock::Clock;
     use crate::payload::PayloadPool;
-    use crate::producer::batch::{BatchSpan, BatchTemplate, ProducerIdentity};
+    use crate::producer::batch::{BatchTemplate, ProducerIdentity};
+    use crate::producer::span::BatchSpan;
     use crate::record::{ProducerNumber, RunId, Stamp};
     use crate::schedule::Schedule;
 

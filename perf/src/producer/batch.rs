@@ -11,8 +11,8 @@
 
 use std::sync::Arc;
 
-use super::accumulator::KeyedRecord;
 use super::record_sums::{HEADER_COUNT_BYTES, RecordSums, Shares};
+use super::span::BatchSpan;
 use crate::checksum::Shift;
 use crate::clock::Clock;
 use crate::keys::{KEY_BYTES, Keys};
@@ -45,32 +45,6 @@ pub struct ProducerIdentity {
 
 impl ProducerIdentity {
     pub const NONE: Self = Self { id: -1, epoch: -1 };
-}
-
-/// The records of one batch, from which its bytes can be made at any time: also again, for a resend.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BatchSpan {
-    /// The partition's place in the run's list of partitions.
-    pub partition: usize,
-    /// Of the first record, within producer and partition.
-    pub first_sequence: u64,
-    pub record_count: u32,
-    /// Of the first record, within the producer's schedule.
-    pub first_record: u64,
-    pub built_ns: u64,
-    /// The records, where their keys brought them together; else they follow each other in the schedule.
-    pub keyed: Option<Box<[KeyedRecord]>>,
-}
-
-impl BatchSpan {
-    /// When its record `index` was meant to be sent.
-    pub fn intended_ns(&self, schedule: &Schedule, index: u32) -> u64 {
-        let record = match &self.keyed {
-            Some(records) => records[index as usize].record,
-            None => self.first_record + u64::from(index),
-        };
-        schedule.intended_ns(record, self.built_ns)
-    }
 }
 
 /// The shape of all batches of one producer, with the parts of their checksums that never change.
@@ -261,6 +235,7 @@ mod tests {
 
     use super::*;
     use crate::keys::KeyDistributor;
+    use crate::producer::accumulator::KeyedRecord;
 
     const POOL: PayloadPool = PayloadPool::Random {
         random_bytes_ratio: 0.5,

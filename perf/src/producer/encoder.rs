@@ -1,16 +1,18 @@
 //! Makes a batch's bytes in a request's slot: patched in place, or patched aside and compressed into it.
 
 use super::batch::{
-    ATTRIBUTES_AT, BATCH_HEADER_BYTES, BatchSpan, BatchTemplate, CRC_AT, CRC_COVERS_FROM,
-    LENGTH_AT, LENGTH_COUNTS_FROM,
+    ATTRIBUTES_AT, BATCH_HEADER_BYTES, BatchTemplate, CRC_AT, CRC_COVERS_FROM, LENGTH_AT,
+    LENGTH_COUNTS_FROM,
 };
+use super::span::BatchSpan;
 use crate::clock::Clock;
 use crate::compression::Compression;
+use crate::compressor::Compressor;
 use crate::schedule::Schedule;
 
 pub struct BatchEncoder {
     template: BatchTemplate,
-    compression: Compression,
+    compressor: Compressor,
     /// The batch as it is before compression; empty without.
     plain: Vec<u8>,
 }
@@ -23,7 +25,7 @@ impl BatchEncoder {
         };
         Self {
             template,
-            compression,
+            compressor: Compressor::new(compression),
             plain,
         }
     }
@@ -39,7 +41,7 @@ impl BatchEncoder {
 
     /// A buffer for `encode`. Without compression the payload is in place.
     pub fn slot(&self) -> Vec<u8> {
-        match self.compression {
+        match self.compressor.codec() {
             Compression::None => self.template.slot(),
             _ => Vec::new(),
         }
@@ -53,20 +55,20 @@ impl BatchEncoder {
         schedule: &Schedule,
         clock: &Clock,
     ) -> usize {
-        if self.compression == Compression::None {
+        if self.compressor.codec() == Compression::None {
             return self.template.encode(slot, span, schedule, clock);
         }
         let plain_bytes = self.template.encode(&mut self.plain, span, schedule, clock);
         let (header, records) = self.plain[..plain_bytes].split_at(BATCH_HEADER_BYTES);
         slot.clear();
         slot.extend_from_slice(header);
-        self.compression
+        self.compressor
             .compress(records, slot)
             .expect("compressing into memory does not fail");
         let length = (slot.len() - LENGTH_COUNTS_FROM) as i32;
         slot[LENGTH_AT..LENGTH_AT + 4].copy_from_slice(&length.to_be_bytes());
         slot[ATTRIBUTES_AT..ATTRIBUTES_AT + 2]
-            .copy_from_slice(&self.compression.in_attributes().to_be_bytes());
+            .copy_from_slice(&self.compressor.codec().in_attributes().to_be_bytes());
         let crc = crc32c::crc32c(&slot[CRC_COVERS_FROM..]);
         slot[CRC_AT..CRC_AT + 4].copy_from_slice(&crc.to_be_bytes());
         slot.len()

@@ -98,12 +98,7 @@ impl ProduceFrame {
         self.slots.len()
     }
 
-    pub fn is_full(&self) -> bool {
-        self.parts.len() == self.slots.len()
-    }
-
-    /// Adds a batch for `partition`: `encode` writes it into the slot and returns its size. The frame must not
-    /// be full.
+    /// Adds a batch for `partition`: `encode` writes it into the slot and returns its size. At most `capacity` fit.
     pub fn push(&mut self, partition: i32, encode: impl FnOnce(&mut Vec<u8>) -> usize) {
         let batch_bytes = encode(&mut self.slots[self.parts.len()]);
         // What precedes the first batch is the head of the whole request too.
@@ -171,6 +166,14 @@ pub struct PartitionAck {
     pub partition: i32,
     pub error: ErrorCode,
     pub base_offset: Option<i64>,
+}
+
+/// The ack of the partition that stood at `place` in the request. Brokers answer in the order that they were asked in,
+/// but need not.
+pub fn ack_of(acks: &[PartitionAck], place: usize, partition: i32) -> Option<&PartitionAck> {
+    let is_its = |ack: &&PartitionAck| ack.partition == partition;
+    let in_place = acks.get(place).filter(is_its);
+    in_place.or_else(|| acks.iter().find(is_its))
 }
 
 /// Reads a Produce answer behind its correlation id.
@@ -250,7 +253,6 @@ mod tests {
                         batch.len()
                     });
                 }
-                assert!(frame.is_full());
                 frame.seal(correlation_id);
                 let mut socket = Reluctant(Vec::new(), false);
                 while !frame.write_to(&mut socket).unwrap() {}
@@ -288,6 +290,21 @@ mod tests {
                     ]
                 );
             }
+        }
+    }
+
+    #[test]
+    fn a_partitions_ack_is_found_wherever_it_stands() {
+        let acks = [4, 2, 9].map(|partition| PartitionAck {
+            partition,
+            error: ErrorCode::NONE,
+            base_offset: Some(i64::from(partition)),
+        });
+        for place in 0..4 {
+            for (at, partition) in [(0, 4), (1, 2), (2, 9)] {
+                assert_eq!(ack_of(&acks, place, partition), Some(&acks[at]));
+            }
+            assert_eq!(ack_of(&acks, place, 3), None);
         }
     }
 

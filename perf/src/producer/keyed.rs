@@ -1,9 +1,8 @@
 //! How a producer sends records that have keys: batch by batch as the accumulator completes them.
 
 use super::accumulator::Complete;
-use super::batch::BatchSpan;
+use super::span::BatchSpan;
 use super::{Next, Path, Producer};
-use crate::live::Live;
 
 impl Producer {
     /// Starts one request, if a keyed batch is complete and finds room.
@@ -20,7 +19,9 @@ impl Producer {
         let first = accumulator.take(|partition| paths[path_of[partition]].is_ready(in_flight_max));
         match first {
             Some(first) => {
-                self.start_keyed_request(first, now_ns);
+                let (broker, since_ns) = (path_of[first.partition], first.since_ns);
+                let spans = self.take_complete(first, now_ns);
+                self.start_request(broker, spans, since_ns, now_ns);
                 Next::At(now_ns)
             }
             None if accumulator.has_complete() => Next::WhenSocketStirs,
@@ -29,59 +30,35 @@ impl Producer {
         }
     }
 
-    /// One request with `first` and the complete batches of other partitions that the same broker leads.
-    fn start_keyed_request(&mut self, first: Complete, now_ns: u64) {
+    /// `first` and the complete batches of other partitions that the same broker leads, as many as fit one request.
+    fn take_complete(&mut self, first: Complete, now_ns: u64) -> Vec<BatchSpan> {
         let broker = self.path_of[first.partition];
-        let Path::Up {
-            link,
-            free_since_ns,
-        } = &mut self.paths[broker]
-        else {
-            unreachable!("a ready path is up")
+        let batches_max = match &self.paths[broker] {
+            Path::Up { link, .. } => link.batches_per_request_max(),
+            Path::Down { .. } => 0,
         };
-        self.lag
-            .record_ns(now_ns.saturating_sub(first.since_ns.max(*free_since_ns)));
         let accumulator = self.accumulator.as_mut().expect("the batch came from it");
-        let (plan, path_of, clock) = (&self.plan, &self.path_of, &self.clock);
-        let (encoder, outcomes, send_delay) =
-            (&mut self.encoder, &mut self.outcomes, &mut self.send_delay);
-        let mut sent_records = 0;
-        let wire_bytes = link.start(|frame| {
-            let mut spans: Vec<BatchSpan> = Vec::new();
-            let mut next = Some(first);
-            while let Some(batch) = next {
-                let record_count = batch.records.len() as u32;
-                let span = BatchSpan {
-                    partition: batch.partition,
-                    first_sequence: outcomes.ledger.send(batch.partition, record_count),
-                    record_count,
-                    first_record: batch.records[0].record,
-                    built_ns: now_ns,
-                    keyed: Some(batch.records.into_boxed_slice()),
-                };
-                frame.push(span.partition as i32, |slot| {
-                    encoder.encode(slot, &span, &plan.schedule, clock)
-                });
-                for index in 0..record_count {
-                    let intended_ns = span.intended_ns(&plan.schedule, index);
-                    send_delay.record_ns(now_ns.saturating_sub(intended_ns));
-                }
-                sent_records += u64::from(record_count);
-                spans.push(span);
-                // A request has one batch of a partition.
-                next = (!frame.is_full())
-                    .then(|| {
-                        accumulator.take(|partition| {
-                            path_of[partition] == broker
-                                && spans.iter().all(|span| span.partition != partition)
-                        })
-                    })
-                    .flatten();
+        let mut spans: Vec<BatchSpan> = Vec::new();
+        let mut next = Some(first);
+        while let Some(batch) = next {
+            let record_count = batch.records.len() as u32;
+            spans.push(BatchSpan {
+                partition: batch.partition,
+                first_sequence: self.outcomes.ledger.send(batch.partition, record_count),
+                record_count,
+                first_record: batch.records[0].record,
+                built_ns: now_ns,
+                keyed: Some(batch.records.into_boxed_slice()),
+            });
+            if spans.len() >= batches_max {
+                break;
             }
-            spans
-        });
-        self.count_sent(sent_records, wire_bytes);
-        Live::add(&self.live.requests_in_flight, 1);
-        self.write(broker);
+            // A request has one batch of a partition.
+            next = accumulator.take(|partition| {
+                self.path_of[partition] == broker
+                    && spans.iter().all(|span| span.partition != partition)
+            });
+        }
+        spans
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::batch::BatchSpan;
+use super::span::BatchSpan;
 use crate::record::ProducerNumber;
 
 /// The broker confirmed these records and said where they lie.

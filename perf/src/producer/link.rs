@@ -7,8 +7,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use kafka_protocol::messages::ApiKey;
 
-use super::batch::BatchSpan;
 use super::frame::{PartitionAck, ProduceFrame, read_acks};
+use super::span::BatchSpan;
 use crate::client::connection::{Connection, frame_size};
 use crate::client::error::ClientError;
 
@@ -92,15 +92,22 @@ impl Link {
         self.in_flight.len() + usize::from(self.writing.is_some())
     }
 
-    /// Fills the next request. Only when the last one has been written whole.
-    /// Returns the request's size.
-    pub fn start(&mut self, fill: impl FnOnce(&mut ProduceFrame) -> Vec<BatchSpan>) -> usize {
+    /// Makes the next request of these batches, at most `batches_per_request_max`; `encode` writes one into its slot
+    /// and returns its size. Only when the last request has been written whole. Returns the request's size.
+    pub fn start(
+        &mut self,
+        spans: Vec<BatchSpan>,
+        mut encode: impl FnMut(&mut Vec<u8>, &BatchSpan) -> usize,
+    ) -> usize {
         assert!(
             self.writing.is_none(),
             "a request is begun behind a half-written one"
         );
         self.frame.clear();
-        let spans = fill(&mut self.frame);
+        for span in &spans {
+            self.frame
+                .push(span.partition as i32, |slot| encode(slot, span));
+        }
         let correlation_id = self.next_correlation_id;
         self.next_correlation_id = correlation_id.wrapping_add(1);
         self.frame.seal(correlation_id);
@@ -124,7 +131,8 @@ impl Link {
         Ok(Some(written.spans))
     }
 
-    /// Reads what is there and hands out each whole answer.
+    /// Reads what is there and hands out each whole answer. What comes meanwhile, or the connection's end, shows in
+    /// the next `poll`.
     pub fn read(&mut self, mut each: impl FnMut(Answer)) -> Result<(), LinkError> {
         loop {
             match self.stream.read(&mut self.received[self.received_bytes..]) {
@@ -134,7 +142,11 @@ impl Link {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error.into()),
             }
+            let took_all = self.received_bytes < self.received.len();
             self.split_answers(&mut each)?;
+            if took_all {
+                return Ok(());
+            }
         }
     }
 

@@ -9,14 +9,17 @@ pub mod batch;
 mod encoder;
 pub mod frame;
 mod keyed;
+mod latencies;
 pub mod ledger;
 mod link;
 mod outcome;
 mod path;
 mod plan;
 mod record_sums;
+pub mod span;
 #[cfg(test)]
 mod tests;
+mod unkeyed;
 
 pub use plan::{ProducerPlan, ProducerResult, Window};
 
@@ -26,7 +29,7 @@ use std::sync::Arc;
 use rustix::event::{Timespec, poll};
 
 use self::accumulator::Accumulator;
-use self::batch::{BatchSpan, BatchTemplate};
+use self::batch::BatchTemplate;
 use self::encoder::BatchEncoder;
 use self::frame::{
     Acks, PARTITIONS_PER_REQUEST_MAX, PRODUCE_VERSION_MAX, PRODUCE_VERSION_MIN, ProduceFrame,
@@ -34,12 +37,12 @@ use self::frame::{
 use self::link::Link;
 use self::outcome::Outcomes;
 use self::path::Path;
+use self::span::BatchSpan;
 use crate::client::cluster::BrokerAddress;
 use crate::client::error::ClientError;
 use crate::clock::Clock;
 use crate::histogram::LatencyHistogram;
 use crate::live::Live;
-use crate::schedule::Due;
 
 /// How long to leave a broker alone that closed its connection or did not take one.
 const RECONNECT_DELAY_NS: u64 = 100_000_000;
@@ -191,122 +194,46 @@ impl Producer {
             if drained || now_ns >= self.plan.drain_until_ns {
                 break;
             }
-            self.wait(next, now_ns);
-            self.exchange();
+            self.exchange(next, now_ns);
         }
         self.finish()
     }
 
-    /// Starts one request, if a batch is due and finds room. Answers are looked at between any two.
-    fn send_due(&mut self, now_ns: u64) -> Next {
-        if self.live.is_stopped() {
-            return Next::NothingToSend;
+    /// Starts one request with batches of new records, whose sending could have begun at `due_ns`.
+    fn start_request(&mut self, broker: usize, spans: Vec<BatchSpan>, due_ns: u64, now_ns: u64) {
+        if let Path::Up { free_since_ns, .. } = &self.paths[broker] {
+            let lag_ns = now_ns.saturating_sub(due_ns.max(*free_since_ns));
+            self.lag.record_ns(lag_ns);
         }
-        let record_count_max = self.encoder.record_count_max();
-        match self
-            .plan
-            .schedule
-            .due(self.next_record, record_count_max, self.plan.linger, now_ns)
-        {
-            Due::Never => Next::NothingToSend,
-            Due::At(at_ns) => Next::At(at_ns),
-            Due::Now { since_ns, .. } => match self.next_ready_partition() {
-                Some(partition) => {
-                    self.start_request(partition, since_ns, now_ns);
-                    Next::At(now_ns)
-                }
-                None => Next::WhenSocketStirs,
-            },
-        }
-    }
-
-    /// The next partition in turn whose broker can take a request.
-    fn next_ready_partition(&self) -> Option<usize> {
-        let is_ready = |broker: usize| self.paths[broker].is_ready(self.plan.in_flight_max);
-        if !(0..self.paths.len()).any(is_ready) {
-            return None;
-        }
-        let count = self.path_of.len();
-        (0..count)
-            .map(|step| (self.next_partition + step) % count)
-            .find(|&partition| is_ready(self.path_of[partition]))
-    }
-
-    /// One request with a batch for `first_partition` and for those that follow it in turn, as long as they are
-    /// due, led by the same broker, and there is room.
-    fn start_request(&mut self, first_partition: usize, due_ns: u64, now_ns: u64) {
-        let broker = self.path_of[first_partition];
-        let partition_count = self.path_of.len();
-        let Path::Up {
-            link,
-            free_since_ns,
-        } = &mut self.paths[broker]
-        else {
-            unreachable!("a ready path is up")
-        };
-        self.lag
-            .record_ns(now_ns.saturating_sub(due_ns.max(*free_since_ns)));
-        let mut partition = first_partition;
-        let (plan, encoder, clock) = (&self.plan, &mut self.encoder, &self.clock);
-        let (next_record, path_of, outcomes, send_delay) = (
-            &mut self.next_record,
-            &self.path_of,
-            &mut self.outcomes,
-            &mut self.send_delay,
-        );
         let mut sent_records = 0;
-        let wire_bytes = link.start(|frame| {
-            let mut spans = Vec::new();
-            while !frame.is_full() && path_of[partition] == broker {
-                let due = plan.schedule.due(
-                    *next_record,
-                    encoder.record_count_max(),
-                    plan.linger,
-                    now_ns,
-                );
-                let Due::Now { record_count, .. } = due else {
-                    break;
-                };
-                let span = BatchSpan {
-                    partition,
-                    first_sequence: outcomes.ledger.send(partition, record_count),
-                    record_count,
-                    first_record: *next_record,
-                    built_ns: now_ns,
-                    keyed: None,
-                };
-                frame.push(partition as i32, |slot| {
-                    encoder.encode(slot, &span, &plan.schedule, clock)
-                });
-                send_delay.record_many_ns(
-                    now_ns.saturating_sub(span.intended_ns(&plan.schedule, 0)),
-                    u64::from(span.record_count),
-                );
-                *next_record += u64::from(span.record_count);
-                sent_records += u64::from(span.record_count);
-                spans.push(span);
-                partition = (partition + 1) % partition_count;
-            }
-            spans
-        });
-        self.next_partition = partition;
-        self.count_sent(sent_records, wire_bytes);
-        Live::add(&self.live.requests_in_flight, 1);
-        self.write(broker);
-    }
-
-    fn count_sent(&self, sent_records: u64, wire_bytes: usize) {
-        self.count_request(wire_bytes);
+        for span in &spans {
+            sent_records += u64::from(span.record_count);
+            span.each_intended(&self.plan.schedule, |intended_ns, record_count| {
+                self.send_delay
+                    .record_many_ns(now_ns.saturating_sub(intended_ns), record_count);
+            });
+        }
         Live::add(&self.live.sent_records, sent_records);
         Live::add(
             &self.live.sent_bytes,
             sent_records * self.plan.message_bytes as u64,
         );
+        self.write_request(broker, spans);
     }
 
-    fn count_request(&self, wire_bytes: usize) {
+    /// Makes a request's bytes and writes what the socket takes of them. The path must be ready.
+    fn write_request(&mut self, broker: usize, spans: Vec<BatchSpan>) {
+        let Path::Up { link, .. } = &mut self.paths[broker] else {
+            unreachable!("a ready path is up")
+        };
+        let (schedule, encoder, clock) = (&self.plan.schedule, &mut self.encoder, &self.clock);
+        let wire_bytes = link.start(spans, |slot, span| {
+            encoder.encode(slot, span, schedule, clock)
+        });
         Live::add(&self.live.wire_bytes, wire_bytes as u64);
         Live::add(&self.live.produce_requests, 1);
+        Live::add(&self.live.requests_in_flight, 1);
+        self.write(broker);
     }
 
     /// Sends again what could not be written, in order, one request at a time, before anything new.
@@ -318,28 +245,17 @@ impl Producer {
             return Next::At(self.outcomes.resend_from_ns());
         }
         for broker in 0..self.paths.len() {
-            let Path::Up { link, .. } = &mut self.paths[broker] else {
+            let Path::Up { link, .. } = &self.paths[broker] else {
                 continue;
             };
-            let (plan, encoder, clock) = (&self.plan, &mut self.encoder, &self.clock);
-            let (path_of, outcomes) = (&self.path_of, &mut self.outcomes);
-            let spans = outcomes.take_resends(link.batches_per_request_max(), |partition| {
-                path_of[partition] == broker
-            });
-            if spans.is_empty() {
-                continue;
+            let batches_max = link.batches_per_request_max();
+            let path_of = &self.path_of;
+            let spans = self
+                .outcomes
+                .take_resends(batches_max, |partition| path_of[partition] == broker);
+            if !spans.is_empty() {
+                self.write_request(broker, spans);
             }
-            let wire_bytes = link.start(|frame| {
-                for span in &spans {
-                    frame.push(span.partition as i32, |slot| {
-                        encoder.encode(slot, span, &plan.schedule, clock)
-                    });
-                }
-                spans
-            });
-            self.count_request(wire_bytes);
-            Live::add(&self.live.requests_in_flight, 1);
-            self.write(broker);
         }
         Next::At(now_ns + RESEND_DELAY_NS)
     }
@@ -360,8 +276,9 @@ impl Producer {
         }
     }
 
-    /// Waits until a socket can be read or written or until the next batch is due.
-    fn wait(&self, next: Next, now_ns: u64) {
+    /// Waits until a socket can be read or written or until the next batch is due; writes and reads what the sockets
+    /// allow.
+    fn exchange(&mut self, next: Next, now_ns: u64) {
         let latest_ns = (now_ns + PUBLISH_INTERVAL_NS).min(self.plan.drain_until_ns);
         let until_ns = match next {
             Next::At(at_ns) => at_ns.min(latest_ns),
@@ -379,16 +296,23 @@ impl Producer {
             tv_sec: (wait_ns / 1_000_000_000) as i64,
             tv_nsec: (wait_ns % 1_000_000_000) as i64,
         };
+        // With one connection, looking whether it can be read costs as much as reading.
+        if let ([Path::Up { link, .. }], 0) = (&self.paths[..], wait_ns)
+            && !link.is_writing()
+        {
+            return self.read(0);
+        }
         let mut fds: Vec<_> = self.paths.iter().filter_map(Path::poll_fd).collect();
         // An interrupted wait is a short one.
         let _ = poll(&mut fds, Some(&timeout));
-    }
-
-    /// Writes and reads whatever the sockets allow.
-    fn exchange(&mut self) {
+        let stirred: Vec<_> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+        let mut stirred = stirred.into_iter();
         for broker in 0..self.paths.len() {
-            self.write(broker);
-            self.read(broker);
+            let is_up = self.paths[broker].poll_fd().is_some();
+            if is_up && stirred.next() == Some(true) {
+                self.write(broker);
+                self.read(broker);
+            }
         }
     }
 

@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::batch::{BatchSpan, ProducerIdentity};
+use super::batch::ProducerIdentity;
+use super::frame::ack_of;
+use super::latencies::Latencies;
 use super::ledger::Ledger;
 use super::link::Answer;
-use super::{ProducerPlan, ProducerResult, RESEND_DELAY_NS, Window};
+use super::span::BatchSpan;
+use super::{ProducerPlan, ProducerResult, RESEND_DELAY_NS};
 use crate::client::error::ErrorCode;
 use crate::client::failure::Failure;
 use crate::clock::Clock;
@@ -16,13 +19,11 @@ use crate::schedule::Schedule;
 pub struct Outcomes {
     clock: Clock,
     schedule: Schedule,
-    window: Window,
     message_bytes: u64,
     /// Only an idempotent producer may send again without knowing what became of the first try.
     may_resend: bool,
     pub ledger: Ledger,
-    latency: LatencyHistogram,
-    interval: LatencyHistogram,
+    latencies: Latencies,
     errors: BTreeMap<String, u64>,
     resends: Vec<BatchSpan>,
     resend_from_ns: u64,
@@ -35,12 +36,10 @@ impl Outcomes {
         Self {
             clock,
             schedule: plan.schedule,
-            window: plan.window,
             message_bytes: plan.message_bytes as u64,
             may_resend: plan.identity != ProducerIdentity::NONE,
             ledger: Ledger::new(plan.number, plan.topic.leaders.len()),
-            latency: LatencyHistogram::new(),
-            interval: LatencyHistogram::new(),
+            latencies: Latencies::new(plan.window),
             errors: BTreeMap::new(),
             resends: Vec::new(),
             resend_from_ns: 0,
@@ -50,17 +49,14 @@ impl Outcomes {
     }
 
     pub fn publish(&mut self, live: &Live) {
-        live.publish(&mut self.interval);
+        self.latencies.publish(live);
     }
 
     pub fn answered(&mut self, answer: Answer, live: &Live) {
         Live::subtract(&live.requests_in_flight, 1);
         let now_ns = self.clock.now_ns();
-        for span in answer.spans {
-            let ack = answer
-                .acks
-                .iter()
-                .find(|ack| ack.partition == span.partition as i32);
+        for (place, span) in answer.spans.into_iter().enumerate() {
+            let ack = ack_of(&answer.acks, place, span.partition as i32);
             match ack {
                 None => self.failed(&span, Failure::NoAnswerForPartition, None, live),
                 Some(ack) if ack.error.is_ok() => self.acked(&span, ack.base_offset, now_ns, live),
@@ -97,14 +93,9 @@ impl Outcomes {
     }
 
     fn confirmed(&mut self, span: &BatchSpan, now_ns: u64, live: &Live) {
-        for index in 0..span.record_count {
-            let intended_ns = span.intended_ns(&self.schedule, index);
-            let latency_ns = now_ns.saturating_sub(intended_ns);
-            self.interval.record_ns(latency_ns);
-            if self.window.contains(intended_ns) {
-                self.latency.record_ns(latency_ns);
-            }
-        }
+        span.each_intended(&self.schedule, |intended_ns, record_count| {
+            self.latencies.record(intended_ns, now_ns, record_count);
+        });
         live.acked_at(now_ns);
         Live::add(&live.acked_records, u64::from(span.record_count));
         Live::add(
@@ -127,9 +118,11 @@ impl Outcomes {
     pub fn never_answered(&mut self, spans: Vec<BatchSpan>, live: &Live) {
         for span in spans.iter().chain(&std::mem::take(&mut self.resends)) {
             self.failed(span, Failure::NeverAnswered, None, live);
-            for index in 0..span.record_count {
-                self.waited_in_vain(span.intended_ns(&self.schedule, index));
-            }
+            let now_ns = self.clock.now_ns();
+            span.each_intended(&self.schedule, |intended_ns, record_count| {
+                self.latencies
+                    .record_in_vain(intended_ns, now_ns, record_count);
+            });
         }
     }
 
@@ -153,10 +146,8 @@ impl Outcomes {
 
     /// Leaving these out would hide the longest waits of all.
     fn waited_in_vain(&mut self, intended_ns: u64) {
-        if self.window.contains(intended_ns) {
-            let now_ns = self.clock.now_ns();
-            self.latency.record_ns(now_ns.saturating_sub(intended_ns));
-        }
+        self.latencies
+            .record_in_vain(intended_ns, self.clock.now_ns(), 1);
     }
 
     fn failed(&mut self, span: &BatchSpan, failure: Failure, detail: Option<&str>, live: &Live) {
@@ -213,7 +204,7 @@ impl Outcomes {
     ) -> ProducerResult {
         ProducerResult {
             ledger: self.ledger,
-            latency: self.latency,
+            latency: self.latencies.into_histogram(),
             lag,
             send_delay,
             errors: self.errors,

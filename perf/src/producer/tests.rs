@@ -95,6 +95,27 @@ fn every_record_of_the_schedule_is_sent_acked_and_found() {
     assert!(findings.anomalies.is_empty() && result.errors.is_empty() && result.resent.is_empty());
 }
 
+#[test]
+fn every_leader_gets_its_partitions_records_and_each_is_acked() {
+    let brokers = [(); 2].map(|()| FakeBroker::start(|_| Reaction::Append));
+    let leaders = [0, 1, 0].map(|broker: usize| BrokerAddress(brokers[broker].address.clone()));
+    let result = produce(&brokers[0], |plan| {
+        plan.topic = Arc::new(Topic {
+            name: "t".to_owned(),
+            leaders: leaders.to_vec(),
+        });
+    });
+    let streams = &result.ledger.streams;
+    let acked: u64 = streams.iter().map(|stream| stream.acked_count()).sum();
+    assert_eq!(acked, RECORDS);
+    assert_eq!(result.latency.summary().unwrap().count, RECORDS);
+    for (broker, partitions) in brokers.iter().zip([&[0, 2][..], &[1]]) {
+        let mut appended = broker.appended.try_iter().peekable();
+        assert!(appended.peek().is_some());
+        assert!(appended.all(|batch| partitions.contains(&batch.partition)));
+    }
+}
+
 /// A generator that waits for the answer before it takes the next time sees one slow request. Counted from the
 /// intended times, every record that was due during the stall has waited. The second request stalls, so that a
 /// slow machine only adds to the waiting.

@@ -9,7 +9,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::compare::{self, FailOn};
 use crate::compression::Compression;
 use crate::keys::KeyDistributor;
-use crate::quantity::{self, Bytes, Rate};
+use crate::offer::{Hold, RateTerm};
+use crate::quantity::{self, Bytes};
 use crate::series::Contender;
 use crate::sizing::SizeArgs;
 use crate::workload;
@@ -170,10 +171,19 @@ pub struct RunArgs {
     /// Address of any broker, or several separated by commas [default: the driver's, or 127.0.0.1:9092]
     #[arg(long)]
     pub bootstrap: Option<String>,
-    /// Load offered: 200MB/s, 50000msg/s, max, or a share of the max measured before in this run, as in max,20%
+    /// Load offered: 200MB/s, 50000msg/s, max, or a share of the max measured before in this run, as in max,20%;
+    /// rising rates as ramp:50MB/s..400MB/s:8; search, or search:START, looks for the highest rate that holds --hold
     /// [default: the workload's]
     #[arg(long, value_delimiter = ',')]
-    pub rate: Vec<Rate>,
+    pub rate: Vec<RateTerm>,
+    /// What a searched rate must hold: keep-up, or that within a latency (p50, p90, p99, p99.9, max), as p99:10ms
+    /// [default: keep-up]
+    #[arg(long, value_name = "keep-up|QUANTILE:TIME")]
+    pub hold: Option<Hold>,
+    /// How long each try of a search is measured; the rate that is found is then measured for --duration
+    /// [default: 5s, or --duration if that is shorter]
+    #[arg(long, value_parser = quantity::duration)]
+    pub try_duration: Option<Duration>,
     /// How long each rate is measured [default: the workload file's, or 20s]
     #[arg(long, value_parser = quantity::duration)]
     pub duration: Option<Duration>,
@@ -326,6 +336,8 @@ mod tests {
     #[test]
     fn values_without_their_unit_or_of_another_kind_are_refused() {
         assert!(is_refused_by_clap(&["--rate", "200"]));
+        assert!(is_refused_by_clap(&["--rate", "ramp:9MB/s..1MB/s"]));
+        assert!(is_refused_by_clap(&["--hold", "p99:10"]));
         assert!(is_refused_by_clap(&["--duration", "20"]));
         assert!(is_refused_by_clap(&["--acks", "2"]));
         assert!(is_refused_by_clap(&["--message-size", "0"]));

@@ -20,6 +20,7 @@ mod interrupt; // Ctrl-C
 mod keys; // record keys, and their partitions
 mod live; // counters while it runs
 mod null_broker; // a broker that keeps nothing
+mod offer; // rates, ramps, and what a search must hold
 mod outage; // when acks stopped
 mod page; // the frame of HTML pages
 mod payload; // what records are filled with
@@ -33,6 +34,7 @@ mod report; // JSON, text, raw histograms
 mod rerun; // a run from its report
 mod run; // the order of a run
 mod schedule; // when each record is due
+mod search; // the highest rate that holds
 mod series; // several runs in turn
 mod settings_file; // YAML whose keys are all known
 mod sizing; // how many brokers a load needs

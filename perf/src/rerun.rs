@@ -117,6 +117,24 @@ mod tests {
     }
 
     #[test]
+    fn a_search_and_a_ramp_are_repeated_with_their_bounds() {
+        let search = [
+            "corelog-perf",
+            "run",
+            "--rate",
+            "search",
+            "--hold",
+            "p99:10ms",
+        ];
+        let again = rerun(&search, &[]).expect("a run").plan().expect("a plan");
+        let hold = again.offer.search().expect("a search").hold;
+        assert_eq!(hold.to_string(), "p99 <= 10 ms");
+        let ramp = ["corelog-perf", "run", "--rate=ramp:1MB/s..3MB/s:3"];
+        let again = rerun(&ramp, &[]).expect("a run").plan().expect("a plan");
+        assert_eq!(again.offer.rates().len(), 3);
+    }
+
+    #[test]
     fn a_report_of_another_command_is_refused() {
         for argv in [
             &["corelog-perf", "baseline"][..],

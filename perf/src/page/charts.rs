@@ -44,6 +44,17 @@ pub fn lines(caption: &str, axes: Axes<'_>, lines: &[Line]) -> Markup {
     drawn(caption, lines, svg)
 }
 
+/// The same with decades on the upright axis, for what grows a hundredfold.
+pub fn lines_log_y(caption: &str, axes: Axes<'_>, lines: &[Line]) -> Markup {
+    let (x_max, _) = maxima(lines);
+    let svg = |svg: &mut String| {
+        let x_label = |x: &f64| format!("{x}");
+        let y = by_decades(lines).log_scale();
+        draw(svg, &axes, 0.0..x_max, y, lines, &x_label)
+    };
+    drawn(caption, lines, svg)
+}
+
 /// Latency by percentile, HdrHistogram's way: the axis goes by how many nines the percentile has. Points are (quantile, ms).
 pub fn percentiles(caption: &str, lines: &[Line]) -> Markup {
     let by_nines: Vec<Line> = lines
@@ -57,13 +68,7 @@ pub fn percentiles(caption: &str, lines: &[Line]) -> Markup {
                 .collect(),
         })
         .collect();
-    let (x_max, y_max) = maxima(&by_nines);
-    let y_min = by_nines
-        .iter()
-        .flat_map(|line| &line.points)
-        .map(|(_, ms)| *ms)
-        .fold(y_max, f64::min)
-        .max(0.001);
+    let (x_max, _) = maxima(&by_nines);
     let svg = |svg: &mut String| {
         let x_label = |nines: &f64| format!("{}", 100.0 - 100.0 / 10f64.powf(*nines));
         let axes = Axes {
@@ -71,7 +76,7 @@ pub fn percentiles(caption: &str, lines: &[Line]) -> Markup {
             y: "ms",
             shaded: &[],
         };
-        let y = (y_min * 0.8..y_max * 1.2).log_scale();
+        let y = by_decades(&by_nines).log_scale();
         draw(svg, &axes, 0.0..x_max.ceil(), y, &by_nines, &x_label)
     };
     drawn(caption, lines, svg)
@@ -80,6 +85,14 @@ pub fn percentiles(caption: &str, lines: &[Line]) -> Markup {
 /// 0.9 has one, 0.999 three.
 fn nines(quantile: f64) -> f64 {
     -(1.0 - quantile).max(1e-9).log10()
+}
+
+/// What a logarithmic axis must show; it has no zero.
+fn by_decades(lines: &[Line]) -> Range<f64> {
+    let (_, y_max) = maxima(lines);
+    let points = lines.iter().flat_map(|line| &line.points);
+    let y_min = points.map(|(_, y)| *y).fold(y_max, f64::min).max(0.001);
+    y_min * 0.8..y_max * 1.2
 }
 
 fn maxima(lines: &[Line]) -> (f64, f64) {

@@ -56,7 +56,7 @@ impl LoadPlan {
             });
         }
         let mut max_known = false;
-        for rate in &self.rates {
+        for rate in self.offer.rates() {
             match rate {
                 Rate::Max => max_known = true,
                 Rate::PercentOfMax(percent) if !max_known => {

@@ -32,10 +32,12 @@ pub enum PlanError {
     IdempotenceInFlight { got: usize },
     #[error("--rate {percent}% needs 'max' before it, as in --rate max,{percent}%")]
     PercentWithoutMax { percent: f64 },
+    #[error("--rate search stands alone: a run searches or offers rates, not both")]
+    SearchNotAlone,
     #[error(
-        "the workload's producerRate 0 asks for a search of the highest rate, which is not supported; say --rate, as in --rate max"
+        "--{flag} has an effect only with a search, as in --rate search --hold p99:10ms; this run offers {offered}"
     )]
-    RateSearch,
+    WithoutSearch { flag: &'static str, offered: String },
     #[error("--{flag} has no effect with keys of kind {distributor:?}")]
     WithoutKeys {
         flag: &'static str,

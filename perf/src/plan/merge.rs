@@ -45,11 +45,11 @@ impl RunArgs {
 
     fn merge(&self, load: Workload, driver: Driver) -> Result<LoadPlan, PlanError> {
         let bytes = |flag: Option<Bytes>| flag.map(|size| size.0);
-        let rates = match (self.rate.is_empty(), load.producer_rate) {
-            (false, _) => self.rate.clone(),
-            (true, Some(rate)) => vec![rate],
-            (true, None) => return Err(PlanError::RateSearch),
-        };
+        let warmup = self.warmup.or(load.warmup).unwrap_or(WARMUP_DEFAULT);
+        let duration = self
+            .duration
+            .or(load.test_duration)
+            .unwrap_or(DURATION_DEFAULT);
         let batch_bytes = bytes(self.batch_bytes)
             .or(driver.producer.batch_bytes)
             .or(load.batch_bytes)
@@ -77,12 +77,9 @@ impl RunArgs {
                 .unwrap_or_else(|| BOOTSTRAP_DEFAULT.to_owned()),
             replication: self.replication.or(driver.replication_factor).unwrap_or(1),
             topic_settings: topic_settings.into_iter().collect(),
-            warmup: self.warmup.or(load.warmup).unwrap_or(WARMUP_DEFAULT),
-            duration: self
-                .duration
-                .or(load.test_duration)
-                .unwrap_or(DURATION_DEFAULT),
-            rates,
+            offer: self.offer(load.producer_rate, warmup, duration)?,
+            warmup,
+            duration,
             topics: self.topics.unwrap_or(load.topics),
             partitions: self.partitions.unwrap_or(load.partitions_per_topic),
             message_bytes: within(

@@ -5,6 +5,7 @@
 mod check;
 mod error;
 mod merge;
+mod offered;
 #[cfg(test)]
 mod tests;
 
@@ -16,9 +17,9 @@ use std::time::Duration;
 use crate::client::fetch::FetchLimits;
 use crate::compression::Compression;
 use crate::keys::KeyDistributor;
+use crate::offer::Offer;
 use crate::payload::Payload;
 use crate::producer::frame::Acks;
-use crate::quantity::Rate;
 
 /// Which keys the records have.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,7 +39,7 @@ pub struct LoadPlan {
     pub topic_settings: Vec<(String, String)>,
     pub warmup: Duration,
     pub duration: Duration,
-    pub rates: Vec<Rate>,
+    pub offer: Offer,
     pub topics: u32,
     /// Of each topic, as are the producers and the subscriptions.
     pub partitions: u32,

@@ -6,6 +6,8 @@ use clap::Parser;
 
 use super::*;
 use crate::cli::{Cli, Command};
+use crate::offer::{Hold, RateUnit};
+use crate::quantity::Rate;
 
 fn plan(arguments: &[&str]) -> Result<LoadPlan, PlanError> {
     let cli = Cli::try_parse_from(["corelog-perf", "run"].iter().chain(arguments))
@@ -32,7 +34,7 @@ fn flags_override_the_workload() {
         (plan.partitions, plan.message_bytes, plan.batch_bytes_max),
         (3, 1024, 1_000_000)
     );
-    assert_eq!(plan.rates, [Rate::Max, Rate::PercentOfMax(20.0)]);
+    assert_eq!(plan.offer.rates(), [Rate::Max, Rate::PercentOfMax(20.0)]);
 }
 
 #[test]
@@ -123,4 +125,77 @@ fn the_driver_overrides_the_defaults_and_a_flag_the_driver() {
         [("min.insync.replicas".to_owned(), "2".to_owned())]
     );
     assert_eq!((merged.in_flight_max, merged.idempotence), (5, false));
+}
+
+#[test]
+fn a_ramp_stands_among_other_rates() {
+    let plan = plan(&["--rate", "max,ramp:10%..50%:3,90%"]).unwrap();
+    let percent = [10.0, 30.0, 50.0, 90.0].map(Rate::PercentOfMax);
+    assert_eq!(plan.offer.rates()[0], Rate::Max);
+    assert_eq!(plan.offer.rates()[1..], percent);
+}
+
+#[test]
+fn a_search_tries_shortly_and_confirms_at_full_length() {
+    let search = |arguments: &[&str]| {
+        let plan = plan(arguments).expect("a plan");
+        assert!(plan.offer.rates().is_empty());
+        plan.offer.search().expect("a search")
+    };
+    let usual = search(&["--rate", "search", "--hold", "p99:10ms"]);
+    assert_eq!(usual.hold.to_string(), "p99 <= 10 ms");
+    assert_eq!((usual.unit, usual.start_per_s), (RateUnit::BytesPerS, None));
+    assert_eq!(usual.try_duration, Duration::from_secs(5));
+    assert_eq!(usual.try_warmup, Duration::from_secs(1));
+    let short = search(&["--rate", "search:2kmsg/s", "--duration", "3s"]);
+    assert_eq!(
+        (short.unit, short.start_per_s, short.hold),
+        (RateUnit::RecordsPerS, Some(2000), Hold::KeepUp)
+    );
+    assert_eq!(short.try_duration, Duration::from_secs(3));
+    let longer = search(&["--rate", "search", "--try-duration", "30s"]);
+    assert_eq!(longer.try_duration, Duration::from_secs(30));
+}
+
+#[test]
+fn a_producer_rate_of_zero_searches_in_messages_unless_a_rate_is_said() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("load.yaml");
+    let text = "topics: 1\npartitionsPerTopic: 1\nmessageSize: 1024\nsubscriptionsPerTopic: 1\n\
+                producersPerTopic: 1\nproducerRate: 0\n";
+    std::fs::write(&file, text).expect("the directory takes a file");
+    let path = file.to_str().expect("its name is UTF-8");
+    let found = plan(&[path]).unwrap().offer.search().expect("a search");
+    assert_eq!(
+        (found.unit, found.start_per_s, found.hold),
+        (RateUnit::RecordsPerS, None, Hold::KeepUp)
+    );
+    let bounded = plan(&[path, "--hold", "p99.9:20ms"]).unwrap();
+    let hold = bounded.offer.search().expect("a search").hold;
+    assert_eq!(hold.to_string(), "p99.9 <= 20 ms");
+    let fixed = plan(&[path, "--rate", "max"]).unwrap();
+    assert_eq!(fixed.offer.rates(), [Rate::Max]);
+}
+
+#[test]
+fn a_search_beside_rates_and_its_flags_without_a_search_are_refused() {
+    for rates in [
+        "search,max",
+        "max,search",
+        "search,search",
+        "search:1MB/s,2MB/s",
+    ] {
+        assert!(matches!(
+            plan(&["--rate", rates]),
+            Err(PlanError::SearchNotAlone)
+        ));
+    }
+    for (flag, value) in [("--hold", "p99:10ms"), ("--try-duration", "3s")] {
+        let refused = plan(&[flag, value, "--rate", "max"]).unwrap_err();
+        assert!(matches!(refused, PlanError::WithoutSearch { .. }));
+    }
+    assert!(matches!(
+        plan(&["--rate", "search", "--try-duration", "0s"]),
+        Err(PlanError::Zero { .. })
+    ));
 }

@@ -35,6 +35,11 @@ impl RawHistogram {
     pub fn tag_of(step: usize, name: &str) -> String {
         format!("step{step}-{name}")
     }
+
+    /// The same of a search's try.
+    pub fn tag_of_try(number: usize, name: &str) -> String {
+        format!("try{number}-{name}")
+    }
 }
 
 pub fn write_json(report: &impl serde::Serialize, path: &Path) -> Result<(), WriteError> {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Loop, ReadKind, ReadReport, StepReport};
+use super::{Loop, ReadKind, ReadReport, SearchReport, StepReport};
 use crate::baseline::Baseline;
 
 /// A figure and what it is measured against. A bare figure of a shared machine says little.
@@ -85,6 +85,7 @@ impl Headline {
         before: Option<&Baseline>,
         after: Option<&Baseline>,
         steps: &[StepReport],
+        search: Option<&SearchReport>,
         reads: &[ReadReport],
     ) -> Self {
         let baselines = Baselines { before, after };
@@ -99,6 +100,17 @@ impl Headline {
             baselines.mean(|baseline| baseline.disk.measured()?.single_write().map(quantile))
         };
         let mut figures = Vec::new();
+        if let Some(search) = search
+            && let Some(found_mb_per_s) = search.found_mb_per_s
+        {
+            figures.push(Ratio::new(
+                search.title(),
+                found_mb_per_s,
+                "MB/s",
+                "disk, best O_DIRECT write",
+                baselines.mean(disk_write),
+            ));
+        }
         for step in steps {
             let name = format!("produce, {}", step.rate);
             figures.push(match step.offered_mb_per_s {

@@ -7,6 +7,7 @@ mod limit;
 mod page;
 #[cfg(test)]
 pub mod sample;
+mod search;
 mod settings;
 mod stored;
 mod summary;
@@ -16,6 +17,7 @@ pub use files::{
     RawHistogram, WriteError, default_directory, read_text, write_directory, write_json, write_text,
 };
 pub use headline::Headline;
+pub use search::{SearchReport, TryKind, TryReport};
 pub use stored::{StoredError, StoredReport};
 pub use summary::{baseline_text, number, text};
 pub use workloads::workloads_text;
@@ -51,6 +53,9 @@ pub struct Report {
     pub baseline_before: Option<Baseline>,
     pub baseline_after: Option<Baseline>,
     pub steps: Vec<StepReport>,
+    /// Only where the highest rate that holds was searched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub search: Option<SearchReport>,
     pub reads: Vec<ReadReport>,
     pub audit: AuditReport,
     /// The figures to quote, each against this run's baseline.
@@ -78,7 +83,8 @@ pub struct WorkloadReport {
     pub consumer_per_subscription: u32,
     pub warmup_seconds: f64,
     pub test_duration_seconds: f64,
-    pub producer_rates: Vec<Rate>,
+    /// What was asked for: a rate of each step, or a search.
+    pub producer_rates: Vec<String>,
     /// Absent where no driver file was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub driver: Option<String>,

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::{
     AuditOutcome, AuditReport, CpuReport, Durability, GeneratorReport, Headline, Loop,
-    RawHistogram, Report, SCHEMA, SCHEMA_VERSION, StepReport, WorkloadReport,
+    RawHistogram, Report, SCHEMA, SCHEMA_VERSION, SearchReport, StepReport, TryKind, TryReport,
+    WorkloadReport,
 };
 use crate::cpu::MachineShare;
 use crate::histogram::LatencyHistogram;
@@ -43,8 +44,9 @@ pub fn report() -> (Report, Vec<RawHistogram>) {
         workload: workload(&rates),
         baseline_before: None,
         baseline_after: None,
-        headline: Headline::of(None, None, &steps, &[]),
+        headline: Headline::of(None, None, &steps, None, &[]),
         steps,
+        search: None,
         reads: Vec::new(),
         audit: AuditReport {
             mode: "full",
@@ -56,6 +58,35 @@ pub fn report() -> (Report, Vec<RawHistogram>) {
         },
     };
     (report, histograms.collect())
+}
+
+/// The same as a search: the closed step, 20 MB/s that did not hold, 10 MB/s that did and is the only step left.
+pub fn search_report() -> (Report, Vec<RawHistogram>) {
+    let (mut report, mut histograms) = report();
+    let tried = |kind, step: usize, held: Option<bool>| {
+        let reason = (held == Some(false)).then(|| "p99 was 9.9 ms, not <= 5 ms".to_owned());
+        TryReport::of(kind, &report.steps[step], held, reason)
+    };
+    let search = SearchReport {
+        hold: "p99:5ms".parse().expect("a bound"),
+        within_percent: 5.0,
+        try_warmup_seconds: 1.0,
+        try_duration_seconds: 5.0,
+        found: Some(report.steps[1].rate),
+        found_mb_per_s: Some(10.0),
+        reason: None,
+        not_held: Some(report.steps[2].rate),
+        tries: vec![
+            tried(TryKind::ClosedLoop, 0, None),
+            tried(TryKind::Try, 2, Some(false)),
+            tried(TryKind::Confirmation, 1, Some(true)),
+        ],
+    };
+    report.steps = vec![report.steps.swap_remove(1)];
+    histograms.truncate(1);
+    report.headline = Headline::of(None, None, &report.steps, Some(&search), &[]);
+    report.search = Some(search);
+    (report, histograms)
 }
 
 fn step(rate: Rate, latency: &LatencyHistogram) -> StepReport {
@@ -139,7 +170,7 @@ fn workload(rates: &[Rate]) -> WorkloadReport {
         consumer_per_subscription: 0,
         warmup_seconds: 1.0,
         test_duration_seconds: 10.0,
-        producer_rates: rates.to_vec(),
+        producer_rates: rates.iter().map(ToString::to_string).collect(),
         driver: None,
         producer_config: BTreeMap::new(),
         consumer_config: BTreeMap::new(),

@@ -8,17 +8,13 @@ use super::WorkloadReport;
 pub fn write(out: &mut String, load: &WorkloadReport) -> std::fmt::Result {
     writeln!(
         out,
-        "driver {}; payload {}; keys {}; warm-up {} s, then {} s for each of {}",
+        "driver {}; payload {}; keys {}; warm-up {} s, then {} s for each rate: {}",
         load.driver.as_deref().unwrap_or("none"),
         load.payload,
         keys(load),
         load.warmup_seconds,
         load.test_duration_seconds,
-        load.producer_rates
-            .iter()
-            .map(ToString::to_string)
-            .collect::<Vec<_>>()
-            .join(", "),
+        load.producer_rates.join(", "),
     )?;
     for (of, settings) in [
         ("producer", &load.producer_config),

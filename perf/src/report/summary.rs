@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::headline::Ratio;
+use super::search;
 use super::settings;
 use super::{AuditOutcome, Loop, Report, StepReport, WorkloadReport};
 use crate::baseline::{Baseline, DiskOutcome};
@@ -69,6 +70,9 @@ fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
     }
     writeln!(out)?;
     write_figures(out, report)?;
+    if let Some(search) = &report.search {
+        search::write(out, search)?;
+    }
     for step in &report.steps {
         write_remarks(out, step)?;
     }

@@ -10,6 +10,7 @@ mod generator;
 mod meter;
 mod proof;
 mod reads;
+mod search;
 mod seconds;
 mod step;
 mod topics;
@@ -20,6 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use self::step::StepPlan;
 use self::topics::Stretch;
 use crate::baseline::{self, Baseline, BaselinePlan};
 use crate::cli::RunArgs;
@@ -38,7 +40,8 @@ use crate::quantity::Rate;
 use crate::record::RunId;
 use crate::report::{
     AuditOutcome, AuditReport, Durability, Headline, RawHistogram, ReadReport, Report, SCHEMA,
-    SCHEMA_VERSION, StepReport, WorkloadReport, default_directory, write_directory, write_json,
+    SCHEMA_VERSION, SearchReport, StepReport, WorkloadReport, default_directory, write_directory,
+    write_json,
 };
 
 /// Everything that the phases share.
@@ -68,6 +71,7 @@ impl Run<'_> {
 #[derive(Default)]
 struct Measured {
     steps: Vec<StepReport>,
+    search: Option<SearchReport>,
     reads: Vec<ReadReport>,
     histograms: Vec<RawHistogram>,
     audit: Option<AuditReport>,
@@ -190,11 +194,13 @@ fn run(
             baseline_before.as_ref(),
             baseline_after.as_ref(),
             &measured.steps,
+            measured.search.as_ref(),
             &measured.reads,
         ),
         baseline_before,
         baseline_after,
         steps: measured.steps,
+        search: measured.search,
         reads: measured.reads,
         audit: measured
             .audit
@@ -221,7 +227,7 @@ impl Run<'_> {
         let starts = self.end_offsets()?;
         let mut ledgers = vec![Vec::new(); self.topics.len()];
         let mut max_bytes_per_s = 0.0;
-        for (number, rate) in self.plan.rates.clone().into_iter().enumerate() {
+        for (number, rate) in self.plan.offer.rates().to_vec().into_iter().enumerate() {
             if self.interrupt.is_asked() {
                 return Ok(());
             }
@@ -231,7 +237,12 @@ impl Run<'_> {
                 }
                 rate => rate,
             };
-            let outcome = self.step(number, rate)?;
+            let outcome = self.step(StepPlan {
+                number,
+                rate,
+                warmup: self.plan.warmup,
+                duration: self.plan.duration,
+            })?;
             if rate == Rate::Max {
                 max_bytes_per_s = outcome.report.acked_mb_per_s * 1e6;
             }
@@ -239,7 +250,13 @@ impl Run<'_> {
             for (of_topic, more) in ledgers.iter_mut().zip(outcome.ledgers) {
                 of_topic.extend(more);
             }
-            measured.histograms.extend(outcome.histograms);
+            let tag_of = |name: &str| RawHistogram::tag_of(number, name);
+            measured
+                .histograms
+                .extend(outcome.histograms.tagged(tag_of));
+        }
+        if let Some(search) = self.plan.offer.search() {
+            self.search(search, measured, &mut ledgers)?;
         }
         let ends = self.end_offsets()?;
         let stretches: Vec<_> = self
@@ -337,7 +354,7 @@ fn workload_report(run: &Run, broker: &Broker) -> WorkloadReport {
         consumer_per_subscription: plan.consumers,
         warmup_seconds: plan.warmup.as_secs_f64(),
         test_duration_seconds: plan.duration.as_secs_f64(),
-        producer_rates: plan.rates.clone(),
+        producer_rates: plan.offer.names(),
         driver: plan.driver.clone(),
         producer_config: plan.producer_config(),
         consumer_config: plan.consumer_config(),

@@ -8,6 +8,7 @@ use super::generator::judge;
 use crate::client::error::ClientError;
 use crate::consumer::{ReadPlan, plans};
 use crate::crew::{Crew, LoadOrder, LoadYield, ProducerOrder};
+use crate::histogram::LatencyHistogram;
 use crate::outage::outages;
 use crate::producer::Window;
 use crate::producer::batch::ProducerIdentity;
@@ -25,16 +26,43 @@ const START_DELAY: Duration = Duration::from_millis(50);
 /// How long unanswered requests are waited for after the last record was due.
 const DRAIN: Duration = Duration::from_secs(10);
 
+/// What one step offers, and for how long.
+#[derive(Clone, Copy, Debug)]
+pub struct StepPlan {
+    /// Of all steps of the run, so that no producer's number is used twice.
+    pub number: usize,
+    pub rate: Rate,
+    pub warmup: Duration,
+    pub duration: Duration,
+}
+
 pub struct StepOutcome {
     pub report: StepReport,
     /// By topic.
     pub ledgers: Vec<Vec<Ledger>>,
-    pub histograms: Vec<RawHistogram>,
+    pub histograms: StepHistograms,
+}
+
+/// By what they measured. Only who knows the step's place in the report can tag them.
+pub struct StepHistograms {
+    seconds: f64,
+    by_name: [(&'static str, LatencyHistogram); 4],
+}
+
+impl StepHistograms {
+    pub fn tagged(self, tag_of: impl Fn(&str) -> String) -> impl Iterator<Item = RawHistogram> {
+        let raw = move |(name, histogram)| RawHistogram {
+            tag: tag_of(name),
+            seconds: self.seconds,
+            histogram,
+        };
+        self.by_name.into_iter().map(raw)
+    }
 }
 
 impl Run<'_> {
-    pub(super) fn step(&mut self, number: usize, rate: Rate) -> Result<StepOutcome, ClientError> {
-        let order = self.load_order(number, rate)?;
+    pub(super) fn step(&mut self, plan: StepPlan) -> Result<StepOutcome, ClientError> {
+        let order = self.load_order(plan)?;
         let schedules = order.producers.iter().map(|it| it.schedule).collect();
         let (window, has_consumers) = (order.window, !order.consumers.is_empty());
         let crews = vec![Crew::gather(order, self.clock)?];
@@ -42,28 +70,28 @@ impl Run<'_> {
         let start_ns = self.clock.now_ns() + START_DELAY.as_nanos() as u64;
 
         self.progress.phase(
-            &format!("load {rate}"),
-            Some(Extent::Time(self.plan.warmup + self.plan.duration)),
+            &format!("load {}", plan.rate),
+            Some(Extent::Time(plan.warmup + plan.duration)),
         );
         let mut timeline = Timeline::new(schedules, self.plan.message_bytes as u64);
         let readings = u64::from(self.plan.subscriptions) * u64::from(has_consumers);
         let conducted = self.conduct(crews, start_ns, window, readings, &mut timeline);
-        Ok(self.outcome(number, rate, conducted, timeline))
+        Ok(self.outcome(plan.rate, conducted, timeline))
     }
 
     /// The whole load of one step.
-    fn load_order(&self, step: usize, rate: Rate) -> Result<LoadOrder, ClientError> {
+    fn load_order(&self, plan: StepPlan) -> Result<LoadOrder, ClientError> {
         let starts_at = self.end_offsets()?;
         let window = Window {
-            start_ns: self.plan.warmup.as_nanos() as u64,
-            end_ns: (self.plan.warmup + self.plan.duration).as_nanos() as u64,
+            start_ns: plan.warmup.as_nanos() as u64,
+            end_ns: (plan.warmup + plan.duration).as_nanos() as u64,
         };
         let producer = |(producer, identity)| ProducerOrder {
             // Every step has producers of its own, so that no sequence is used twice.
-            number: ProducerNumber(step as u32 * self.producer_count() + producer),
+            number: ProducerNumber(plan.number as u32 * self.producer_count() + producer),
             identity,
             topic: (producer / self.plan.producers) as usize,
-            schedule: self.schedule(rate, producer, window.end_ns),
+            schedule: self.schedule(plan.rate, producer, window.end_ns),
         };
         Ok(LoadOrder {
             run: self.id,
@@ -132,13 +160,7 @@ impl Run<'_> {
         }
     }
 
-    fn outcome(
-        &self,
-        number: usize,
-        rate: Rate,
-        conducted: Conducted,
-        timeline: Timeline,
-    ) -> StepOutcome {
+    fn outcome(&self, rate: Rate, conducted: Conducted, timeline: Timeline) -> StepOutcome {
         let Conducted {
             harvest,
             meter_before,
@@ -193,17 +215,15 @@ impl Run<'_> {
             outages: outages(&timeline.seconds),
             timeline: timeline.seconds,
         };
-        let raw = |name: &str, histogram| RawHistogram {
-            tag: RawHistogram::tag_of(number, name),
+        let histograms = StepHistograms {
             seconds,
-            histogram,
+            by_name: [
+                ("publish", latency),
+                ("end-to-end", end_to_end),
+                ("generator-lag", lag),
+                ("send-delay", send_delay),
+            ],
         };
-        let histograms = vec![
-            raw("publish", latency),
-            raw("end-to-end", end_to_end),
-            raw("generator-lag", lag),
-            raw("send-delay", send_delay),
-        ];
         let mut by_topic: Vec<Vec<Ledger>> = self.topics.iter().map(|_| Vec::new()).collect();
         for of in ledgers {
             by_topic[of.topic].push(of.ledger);

@@ -3,6 +3,7 @@
 //! Owns: what is shown in which order, and how. Must never know: how anything was measured. Everything on the page is in
 //! `report.json` or in the raw histograms.
 
+mod search;
 mod sections;
 
 use maud::html;
@@ -13,6 +14,7 @@ use crate::page;
 pub fn html(report: &Report, histograms: &[RawHistogram]) -> String {
     let body = html! {
         (sections::summary(report))
+        @if let Some(found) = &report.search { (search::tries(found)) }
         (sections::figures(report))
         (sections::throughput(report))
         (sections::latency(report, histograms))
@@ -84,5 +86,16 @@ mod tests {
         assert!(page.contains("9 records failed (CONNECTION_LOST)"));
         assert!(page.contains("Shaded:") && !without.contains("Shaded:"));
         assert!(page.matches("<rect").count() > without.matches("<rect").count());
+    }
+
+    #[test]
+    fn a_search_shows_its_tries_and_all_of_them_stand_against_the_load() {
+        let (report, histograms) = sample::search_report();
+        let page = html(&report, &histograms);
+        assert!(page.contains("The highest rate with p99 &lt;= 5 ms is 10.0 MB/s"));
+        assert!(page.contains("did not hold: p99 was 9.9 ms"));
+        let chart = &page[page.find("Latency against load").expect("the chart")..];
+        // A line of one point would be a circle; two points are a line, of the step and of the try that did not hold.
+        assert!(chart.contains("<polyline") && !chart.contains("<circle"));
     }
 }

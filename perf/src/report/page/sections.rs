@@ -5,10 +5,12 @@ use std::ops::Range;
 use maud::{Markup, html};
 
 use crate::client::cluster::Settings;
+use crate::histogram::LatencySummary;
 use crate::page::charts::{self, Axes, Line};
 use crate::report::limit::Limit;
 use crate::report::{
-    AuditOutcome, CpuReport, Loop, RawHistogram, Report, StepReport, baseline_text, number, text,
+    AuditOutcome, CpuReport, Loop, RawHistogram, Report, StepReport, TryReport, baseline_text,
+    number, text,
 };
 use crate::timeline::Second;
 
@@ -51,6 +53,9 @@ pub fn summary(report: &Report) -> Markup {
             AuditOutcome::NotRun => p class="soft" { "No audit: nothing is proven about loss." },
             AuditOutcome::Incomplete => p class="bad" { "The audit did not end: nothing is proven about loss." },
             AuditOutcome::Failed => p class="bad" { "The audit failed: see the text of the report below." },
+        }
+        @if let Some(search) = &report.search {
+            p { b { (search.conclusion()) } }
         }
         @for step in &report.steps {
             p {
@@ -205,7 +210,8 @@ pub fn latency(report: &Report, histograms: &[RawHistogram]) -> Markup {
         .enumerate()
         .filter(|(_, step)| step.load == Loop::Open)
         .collect();
-    if open.is_empty() {
+    let by_load = load_points(report);
+    if by_load.is_empty() {
         return html! {
             h2 { "Latency" }
             p class="soft" { "No rate was fixed: a closed loop hides the waiting, and its latency is not shown." }
@@ -222,19 +228,17 @@ pub fn latency(report: &Report, histograms: &[RawHistogram]) -> Markup {
             })
         })
         .collect();
-    let against_load = |name: &str, of: fn(&crate::histogram::LatencySummary) -> f64| {
-        let mut points: Vec<(f64, f64)> = open
+    let against_load = |name: &str, of: fn(&LatencySummary) -> f64| {
+        let points = by_load
             .iter()
-            .filter_map(|(_, step)| Some((step.acked_mb_per_s, of(step.publish_latency.as_ref()?))))
-            .collect();
-        points.sort_by(|one, other| one.0.total_cmp(&other.0));
+            .map(|(mb_per_s, latency)| (*mb_per_s, of(latency)));
         Line {
             name: name.to_owned(),
-            points,
+            points: points.collect(),
         }
     };
     let axes = Axes {
-        x: "MB/s confirmed",
+        x: "MB/s offered",
         y: "ms",
         shaded: &[],
     };
@@ -248,9 +252,28 @@ pub fn latency(report: &Report, histograms: &[RawHistogram]) -> Markup {
         p class="soft" { "From the moment a record was meant to be sent to its confirmation; waiting in the generator counts." }
         div class="charts" {
             (charts::percentiles("Latency by percentile", &curves))
-            (charts::lines("Latency against load", axes, &over_load))
+            (charts::lines_log_y("Latency against load", axes, &over_load))
         }
     }
+}
+
+/// What was offered and how long it took, from the lowest rate on; a search's tries among them.
+fn load_points(report: &Report) -> Vec<(f64, LatencySummary)> {
+    let mut points: Vec<(f64, LatencySummary)> = match &report.search {
+        // The confirmed step is the last of the tries.
+        Some(search) => {
+            let tries = search.tries.iter();
+            let point = |tried: &TryReport| Some((tried.offered_mb_per_s?, tried.publish_latency?));
+            tries.filter_map(point).collect()
+        }
+        None => {
+            let open = report.steps.iter().filter(|step| step.load == Loop::Open);
+            let point = |step: &StepReport| Some((step.offered_mb_per_s?, step.publish_latency?));
+            open.filter_map(point).collect()
+        }
+    };
+    points.sort_by(|one, other| one.0.total_cmp(&other.0));
+    points
 }
 
 fn curve(raw: &RawHistogram) -> Vec<(f64, f64)> {

@@ -11,6 +11,7 @@ use crate::compression::Compression;
 use crate::keys::KeyDistributor;
 use crate::offer::{Hold, RateTerm};
 use crate::quantity::{self, Bytes};
+use crate::replay_from::ReplayFrom;
 use crate::series::Contender;
 use crate::sizing::SizeArgs;
 use crate::workload;
@@ -227,7 +228,7 @@ pub struct RunArgs {
     /// Requests under way from one producer to one broker [default: the driver's, or 5]
     #[arg(long)]
     pub in_flight: Option<usize>,
-    /// Producer threads of each topic [default: the workload's]
+    /// Producer threads of each topic; 0 reads a topic that is there, with --topic and --replay-consumers [default: the workload's]
     #[arg(long)]
     pub producers: Option<u32>,
     /// Sets of consumers of each topic; every set reads every record [default: the workload's]
@@ -236,6 +237,22 @@ pub struct RunArgs {
     /// Consumers of each subscription, which follow the producers and share its partitions; 0 measures producing alone [default: the workload's]
     #[arg(long)]
     pub consumers: Option<u32>,
+    /// Pause the consumers after the warm-up until this much is unread, over all subscriptions, then measure how long they take to
+    /// catch up while producers go on; the load lasts for --duration after that [default: the workload's]
+    #[arg(long, value_name = "SIZE", value_parser = quantity::bytes_with_unit)]
+    pub backlog: Option<Bytes>,
+    /// Which share of the backlog must be read for it to count as drained, from 0 to 1 [default: the workload's, or 1]
+    #[arg(long, value_name = "RATIO")]
+    pub backlog_drain_ratio: Option<f64>,
+    /// Consumers of each topic that read it from --replay-from to its end over and over, each all of it, while the load goes on
+    #[arg(long, value_name = "COUNT", default_value_t = 0)]
+    pub replay_consumers: u32,
+    /// Where they begin: earliest, an offset, a time as 2026-11-30T08:00:00Z, or how long ago as -10m [default: earliest]
+    #[arg(long, value_name = "PLACE", allow_hyphen_values = true)]
+    pub replay_from: Option<ReplayFrom>,
+    /// They read to the end once and not over and over
+    #[arg(long)]
+    pub replay_once: bool,
     /// Codec of the batches [default: the driver's, or none]
     #[arg(long)]
     pub compression: Option<Compression>,

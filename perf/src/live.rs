@@ -4,12 +4,13 @@
 use std::collections::BTreeMap;
 use std::mem;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
 
 use serde::Serialize;
 
 use crate::client::failure::Failure;
 use crate::histogram::LatencyHistogram;
+use crate::load_stage::LoadStage;
 
 /// Shared by all threads of a run. The counters only grow.
 #[derive(Default)]
@@ -26,6 +27,9 @@ pub struct Live {
     pub consumed_bytes: AtomicU64,
     /// Answers to consumers' Fetch requests, empty ones included.
     pub fetches: AtomicU64,
+    /// By the consumers that replay the log beside the others; bytes are those of whole batches.
+    pub replayed_records: AtomicU64,
+    pub replayed_bytes: AtomicU64,
     pub requests_in_flight: AtomicU64,
     /// Since the interval began; 0 where none came.
     first_ack_ns: AtomicU64,
@@ -33,6 +37,8 @@ pub struct Live {
     interval: Mutex<Interval>,
     /// Set once, by Ctrl-C or by an error: every thread ends as soon as it can.
     stop: AtomicBool,
+    /// A `LoadStage`'s code.
+    stage: AtomicU8,
 }
 
 /// What happened since the interval before it was taken.
@@ -88,6 +94,15 @@ impl Live {
 
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Relaxed)
+    }
+
+    /// All threads act on it as soon as they can.
+    pub fn enter(&self, stage: LoadStage) {
+        self.stage.store(stage.code(), Relaxed);
+    }
+
+    pub fn stage(&self) -> LoadStage {
+        LoadStage::of_code(self.stage.load(Relaxed)).expect("only `enter` stores it")
     }
 
     /// Moves a thread's latencies since its last call here.
@@ -154,6 +169,8 @@ impl Live {
             consumed_records: self.consumed_records.load(Relaxed),
             consumed_bytes: self.consumed_bytes.load(Relaxed),
             fetches: self.fetches.load(Relaxed),
+            replayed_records: self.replayed_records.load(Relaxed),
+            replayed_bytes: self.replayed_bytes.load(Relaxed),
             requests_in_flight: self.requests_in_flight.load(Relaxed),
         }
     }
@@ -176,6 +193,8 @@ pub struct Totals {
     pub consumed_records: u64,
     pub consumed_bytes: u64,
     pub fetches: u64,
+    pub replayed_records: u64,
+    pub replayed_bytes: u64,
     pub requests_in_flight: u64,
 }
 
@@ -192,6 +211,8 @@ impl Totals {
         self.consumed_records += other.consumed_records;
         self.consumed_bytes += other.consumed_bytes;
         self.fetches += other.fetches;
+        self.replayed_records += other.replayed_records;
+        self.replayed_bytes += other.replayed_bytes;
         self.requests_in_flight += other.requests_in_flight;
     }
 }

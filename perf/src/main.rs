@@ -19,6 +19,7 @@ mod histogram; // latencies
 mod interrupt; // Ctrl-C
 mod keys; // record keys, and their partitions
 mod live; // counters while it runs
+mod load_stage; // steady, building a backlog, draining it
 mod null_broker; // a broker that keeps nothing
 mod offer; // rates, ramps, and what a search must hold
 mod outage; // when acks stopped
@@ -30,6 +31,7 @@ mod progress; // what the terminal shows
 mod provenance; // where a report comes from
 mod quantity; // 1MB, 200MB/s, 20s
 mod record; // what each record carries
+mod replay_from; // earliest, an offset, a time
 mod report; // JSON, text, raw histograms
 mod rerun; // a run from its report
 mod run; // the order of a run

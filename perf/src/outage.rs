@@ -169,6 +169,7 @@ mod tests {
             sent_mb_per_s: 1.0,
             acked_mb_per_s: 1.0,
             consumed_mb_per_s: 0.0,
+            replay_mb_per_s: None,
             failed_records: 0,
             failures: Failures::default(),
             first_ack_s: Some(at_s + 0.01),

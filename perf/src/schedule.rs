@@ -46,6 +46,24 @@ impl Schedule {
         }
     }
 
+    /// The same, but none is due from `earlier_ns` on, if that is before its end.
+    pub fn ending_at(self, earlier_ns: u64) -> Self {
+        match self {
+            Self::Paced {
+                start_ns,
+                end_ns,
+                records_per_second,
+            } => Self::Paced {
+                start_ns,
+                end_ns: end_ns.min(earlier_ns),
+                records_per_second,
+            },
+            Self::Closed { end_ns } => Self::Closed {
+                end_ns: end_ns.min(earlier_ns),
+            },
+        }
+    }
+
     /// When record `k` is meant to be sent. In a closed loop that is when its batch was built.
     pub fn intended_ns(&self, record: u64, built_ns: u64) -> u64 {
         match *self {

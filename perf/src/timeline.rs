@@ -17,6 +17,9 @@ pub struct Second {
     pub sent_mb_per_s: f64,
     pub acked_mb_per_s: f64,
     pub consumed_mb_per_s: f64,
+    /// None where nobody has replayed anything yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replay_mb_per_s: Option<f64>,
     pub failed_records: u64,
     #[serde(flatten)]
     pub failures: Failures,
@@ -50,6 +53,13 @@ impl Timeline {
         }
     }
 
+    /// Nothing is offered from `end_ns` on.
+    pub fn end_at(&mut self, end_ns: u64) {
+        for schedule in &mut self.schedules {
+            *schedule = schedule.ending_at(end_ns);
+        }
+    }
+
     fn offered_mb(&self, from_ns: u64, to_ns: u64) -> Option<f64> {
         let before = |at_ns| {
             self.schedules
@@ -79,6 +89,8 @@ impl Timeline {
             sent_mb_per_s: mb_per_s(now.sent_bytes, self.last.sent_bytes),
             acked_mb_per_s: mb_per_s(now.acked_bytes, self.last.acked_bytes),
             consumed_mb_per_s: mb_per_s(now.consumed_bytes, self.last.consumed_bytes),
+            replay_mb_per_s: (now.replayed_bytes > 0)
+                .then(|| mb_per_s(now.replayed_bytes, self.last.replayed_bytes)),
             failed_records: now.failed_records - self.last.failed_records,
             failures: sample.failures.clone(),
             first_ack_s: sample.first_ack_ns.map(seconds_of),

@@ -6,16 +6,16 @@ use std::time::{Duration, Instant};
 
 use kafka_protocol::messages::create_topics_request::{CreatableTopic, CreatableTopicConfig};
 use kafka_protocol::messages::describe_configs_request::DescribeConfigsResource;
-use kafka_protocol::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
 use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
 use kafka_protocol::messages::{
-    BrokerId, CreateTopicsRequest, DeleteTopicsRequest, DescribeConfigsRequest,
-    InitProducerIdRequest, ListOffsetsRequest, MetadataRequest, TopicName,
+    CreateTopicsRequest, DeleteTopicsRequest, DescribeConfigsRequest, InitProducerIdRequest,
+    MetadataRequest, TopicName,
 };
 use kafka_protocol::protocol::StrBytes;
 
 use super::connection::Connection;
 use super::error::{ClientError, ErrorCode};
+use super::offsets::{OffsetAt, list_offsets};
 
 /// How long a new topic may take until all its partitions have leaders that serve.
 const READY_TIMEOUT: Duration = Duration::from_secs(20);
@@ -24,9 +24,6 @@ const READY_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// What the broker may take to carry out a change.
 const ADMIN_TIMEOUT_MS: i32 = 20_000;
-
-/// ListOffsets' timestamp for the log's end.
-const LATEST: i64 = -1;
 
 const RESOURCE_TOPIC: i8 = 2;
 const RESOURCE_BROKER: i8 = 4;
@@ -202,6 +199,14 @@ impl Cluster {
         }
     }
 
+    /// The topic as it is, with however many partitions it has.
+    pub fn existing_topic(&self, name: &str) -> Result<Topic, ClientError> {
+        topic_now(&mut self.open()?, name)?.ok_or_else(|| ClientError::Topic {
+            topic: name.to_owned(),
+            reason: "is not there, or not all of its partitions have leaders".to_owned(),
+        })
+    }
+
     /// The high watermark of each partition of the topic.
     pub fn end_offsets(&self, topic: &Topic) -> Result<Vec<i64>, ClientError> {
         until_ready(|| self.end_offsets_now(topic))
@@ -210,31 +215,10 @@ impl Cluster {
     fn end_offsets_now(&self, topic: &Topic) -> Result<Vec<i64>, ClientError> {
         let mut offsets = vec![0; topic.leaders.len()];
         for (leader, partitions) in topic.partitions_by_leader() {
-            let asked = |&partition: &usize| {
-                ListOffsetsPartition::default()
-                    .with_partition_index(partition as i32)
-                    .with_current_leader_epoch(-1)
-                    .with_timestamp(LATEST)
-            };
-            let wanted = ListOffsetsTopic::default()
-                .with_name(TopicName(text(&topic.name)))
-                .with_partitions(partitions.iter().map(asked).collect());
-            let request = ListOffsetsRequest::default()
-                .with_replica_id(BrokerId(-1))
-                .with_topics(vec![wanted]);
             let mut connection = Connection::open(&leader.0)?;
-            let response = connection.call(&request, 1, 5)?;
-            for result in response.topics.iter().flat_map(|topic| &topic.partitions) {
-                connection.refuse_error("ListOffsets", result.error_code, None)?;
-                match offsets.get_mut(result.partition_index as usize) {
-                    Some(offset) => *offset = result.offset,
-                    None => {
-                        return Err(connection.protocol(format!(
-                            "an offset of partition {}",
-                            result.partition_index
-                        )));
-                    }
-                }
+            let ends = list_offsets(&mut connection, &topic.name, &partitions, OffsetAt::Latest)?;
+            for (partition, end) in ends {
+                offsets[partition] = end.unwrap_or(0);
             }
         }
         Ok(offsets)

@@ -13,4 +13,5 @@ pub mod failure;
 #[cfg(test)]
 pub mod fake_broker;
 pub mod fetch;
+pub mod offsets;
 pub mod wire;

@@ -32,7 +32,7 @@ pub struct Side {
 }
 
 /// What is compared with nothing else than itself: the name that a reader knows, and where it stands in a report.
-const CONDITIONS: [(&str, &str); 12] = [
+const CONDITIONS: [(&str, &str); 13] = [
     ("processor", "/provenance/machine/cpu_model"),
     ("cores", "/provenance/machine/cores"),
     ("memory", "/provenance/machine/memory_bytes"),
@@ -44,6 +44,7 @@ const CONDITIONS: [(&str, &str); 12] = [
     ("partitions", "/workload/partitionsPerTopic"),
     ("producers", "/workload/producersPerTopic"),
     ("batch.size", "/workload/producerConfig/batch.size"),
+    ("backlog", "/workload/consumerBacklogSizeGB"),
     ("compression", "/workload/producerConfig/compression.type"),
 ];
 

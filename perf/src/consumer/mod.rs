@@ -1,13 +1,16 @@
-//! Consumers: a tail that follows the producers, a replay of what was written, and the audit's reading back.
+//! Consumers: a tail that follows the producers, passes over what is there beside them, a replay of what was written, and the
+//! audit's reading back.
 //!
 //! Owns: its connections and positions. Must never know: how the load was made. Runs on: one thread for each
 //! consumer and leader.
 
+mod passes;
 mod reader;
 mod replay;
 mod tail;
 mod verify;
 
+pub use passes::{PassesPlan, PassesResult, passes};
 pub use reader::{Position, ReadPlan};
 pub use replay::{ReplayResult, replay};
 pub use tail::{TailResult, tail};

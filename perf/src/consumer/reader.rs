@@ -1,5 +1,6 @@
 //! The fetch loop that all consumers share: while one answer is read through, the next is already asked for.
 
+use std::collections::BTreeMap;
 use std::mem;
 
 use crate::client::batches::whole_batches;
@@ -7,6 +8,7 @@ use crate::client::cluster::BrokerAddress;
 use crate::client::connection::Connection;
 use crate::client::error::ClientError;
 use crate::client::fetch::{FETCH_VERSION, FetchLimits, partitions, request};
+use crate::client::offsets::{OffsetAt, list_offsets};
 use kafka_protocol::messages::ApiKey;
 
 /// Where a consumer stands in one partition, and where it ends.
@@ -61,6 +63,16 @@ impl Reader {
     /// Where it stands; after an error, where to go on.
     pub fn positions(&self) -> &[Position] {
         &self.plan.positions
+    }
+
+    /// Where the plan's partitions are at `at`, as their leader says. Only between whole passes.
+    pub fn offsets(
+        &mut self,
+        partitions: &[usize],
+        at: OffsetAt,
+    ) -> Result<BTreeMap<usize, Option<i64>>, ClientError> {
+        assert!(self.asked.is_none(), "an answer is under way");
+        list_offsets(&mut self.connection, &self.plan.topic, partitions, at)
     }
 
     /// Goes back to these positions. Only between whole passes: when `step` returned false.

@@ -12,10 +12,14 @@ use crate::client::failure::Failure;
 use crate::clock::Clock;
 use crate::histogram::LatencyHistogram;
 use crate::live::Live;
+use crate::load_stage::LoadStage;
 use crate::producer::Window;
 use crate::record::{RunId, Stamp};
 
 const RETRY_DELAY: Duration = Duration::from_millis(100);
+
+/// How often a consumer that pauses looks whether it may go on.
+const PAUSE_TICK: Duration = Duration::from_millis(10);
 
 pub struct TailResult {
     pub end_to_end: LatencyHistogram,
@@ -23,7 +27,8 @@ pub struct TailResult {
     pub errors: BTreeMap<String, u64>,
 }
 
-/// Reads until `done`. A broker that goes away is asked again until it is back.
+/// Reads until `done`. A broker that goes away is asked again until it is back. While a backlog is built it has no connection, so
+/// that none goes idle for too long.
 pub fn tail(
     mut plan: ReadPlan,
     run: RunId,
@@ -38,6 +43,10 @@ pub fn tail(
         errors: BTreeMap::new(),
     };
     while !done.load(Relaxed) {
+        if live.stage() == LoadStage::Building {
+            sleep(PAUSE_TICK);
+            continue;
+        }
         let mut reader = match Reader::open(plan.clone()) {
             Ok(reader) => reader,
             Err(error) => {
@@ -45,7 +54,7 @@ pub fn tail(
                 continue;
             }
         };
-        while !done.load(Relaxed) {
+        while !done.load(Relaxed) && live.stage() != LoadStage::Building {
             let arrived = |fetched: Fetched| {
                 let now_unix_ns = clock.unix_ns(clock.now_ns());
                 let mut records = 0;

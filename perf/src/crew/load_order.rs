@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::client::cluster::Topic;
 use crate::compression::Compression;
-use crate::consumer::ReadPlan;
+use crate::consumer::{PassesPlan, ReadPlan};
 use crate::payload::PayloadPool;
 use crate::plan::KeyPlan;
 use crate::producer::Window;
@@ -21,6 +21,8 @@ pub struct LoadOrder {
     pub topics: Vec<Topic>,
     pub producers: Vec<ProducerOrder>,
     pub consumers: Vec<ReadPlan>,
+    /// Consumers that read what is there over and over until the producers are done.
+    pub replays: Vec<PassesPlan>,
     pub window: Window,
     /// Until when unanswered requests are waited for.
     pub drain_until_ns: u64,

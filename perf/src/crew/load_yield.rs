@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::consumer::TailResult;
+use crate::consumer::{PassesResult, TailResult};
 use crate::histogram::LatencyHistogram;
 use crate::live::Totals;
 use crate::producer::ProducerResult;
@@ -18,6 +18,8 @@ pub struct LoadYield {
     pub end_to_end: LatencyHistogram,
     pub errors: BTreeMap<String, u64>,
     pub consumer_errors: BTreeMap<String, u64>,
+    pub replay_passes: u64,
+    pub replay_errors: BTreeMap<String, u64>,
     pub resent: BTreeMap<String, u64>,
     pub unsent_records: u64,
     pub ledgers: Vec<TopicLedger>,
@@ -46,6 +48,7 @@ impl LoadYield {
         topics: &[usize],
         produced: Vec<ProducerResult>,
         consumed: &[TailResult],
+        replayed: &[PassesResult],
     ) -> Self {
         let merged = |histograms: &mut dyn Iterator<Item = &LatencyHistogram>| {
             let mut all = LatencyHistogram::new();
@@ -60,6 +63,8 @@ impl LoadYield {
             end_to_end: merged(&mut consumed.iter().map(|consumer| &consumer.end_to_end)),
             errors: sum(produced.iter().map(|producer| &producer.errors)),
             consumer_errors: sum(consumed.iter().map(|consumer| &consumer.errors)),
+            replay_passes: replayed.iter().map(|replay| replay.passes).sum(),
+            replay_errors: sum(replayed.iter().map(|replay| &replay.errors)),
             resent: sum(produced.iter().map(|producer| &producer.resent)),
             unsent_records: produced
                 .iter()
@@ -85,6 +90,8 @@ impl LoadYield {
         self.end_to_end.merge(&other.end_to_end);
         self.errors = sum([&self.errors, &other.errors].into_iter());
         self.consumer_errors = sum([&self.consumer_errors, &other.consumer_errors].into_iter());
+        self.replay_passes += other.replay_passes;
+        self.replay_errors = sum([&self.replay_errors, &other.replay_errors].into_iter());
         self.resent = sum([&self.resent, &other.resent].into_iter());
         self.unsent_records += other.unsent_records;
         self.ledgers.extend(other.ledgers);

@@ -20,23 +20,29 @@ use std::time::Duration;
 use crate::client::cluster::Topic;
 use crate::client::error::ClientError;
 use crate::clock::Clock;
-use crate::consumer::{TailResult, tail};
+use crate::consumer::{PassesResult, TailResult, passes, tail};
 use crate::keys::Keys;
 use crate::live::{Live, Totals};
+use crate::load_stage::LoadStage;
 use crate::producer::{Producer, ProducerPlan, ProducerResult, Window};
 
 const TICK: Duration = Duration::from_millis(100);
+/// While a backlog grows or shrinks.
+const COUNT_TICK: Duration = Duration::from_millis(20);
+
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// What a crew tells while it works.
 pub enum CrewNews {
-    /// Of every second from the start on, and of what was left of the last.
+    /// Of every second from the start on, and of what was left of the last; a change of stage ends a second early.
     Second(Box<Sample>),
+    /// The counters, between the seconds while a backlog grows or shrinks.
+    Count(Totals),
     /// The producers are done; consumers go on until they are released.
     CatchingUp(Totals),
 }
 
-/// Ends a crew's work from another thread.
+/// Changes and ends a crew's work from another thread.
 #[derive(Clone, Default)]
 pub struct CrewControl {
     live: Arc<Live>,
@@ -47,6 +53,11 @@ impl CrewControl {
     /// Nothing new is sent; what is under way is waited for.
     pub fn stop(&self) {
         self.live.stop();
+    }
+
+    /// The load goes on in another way.
+    pub fn enter(&self, stage: LoadStage) {
+        self.live.enter(stage);
     }
 
     /// Consumers have read what they should: the crew ends once its producers are done.
@@ -148,6 +159,19 @@ impl Crew {
             })
             .collect();
 
+        let replays_done = Arc::new(AtomicBool::new(false));
+        let replays: Vec<JoinHandle<PassesResult>> = order
+            .replays
+            .into_iter()
+            .enumerate()
+            .map(|(number, plan)| {
+                let (live, done) = (Arc::clone(&live), Arc::clone(&replays_done));
+                spawn(format!("replay-{number}"), move || {
+                    passes(&plan, clock, &live, &done)
+                })
+            })
+            .collect();
+
         let elapsed_ns = || clock.now_ns().saturating_sub(start_ns);
         let is_done = || producers.iter().all(JoinHandle::is_finished);
         let measured = watch(
@@ -158,7 +182,9 @@ impl Crew {
             is_done,
             &mut tell,
         );
+        replays_done.store(true, Relaxed);
         let produced = join(producers);
+        let replayed = join(replays);
         let last = Sample::take(start_ns, elapsed_ns(), &live);
         tell(CrewNews::Second(Box::new(last)));
         tell(CrewNews::CatchingUp(live.totals()));
@@ -167,7 +193,7 @@ impl Crew {
             tell(CrewNews::CatchingUp(live.totals()));
         }
         let topics: Vec<_> = order.producers.iter().map(|it| it.topic).collect();
-        LoadYield::of(measured, &topics, produced, &join(consumers))
+        LoadYield::of(measured, &topics, produced, &join(consumers), &replayed)
     }
 }
 
@@ -182,12 +208,24 @@ fn watch(
 ) -> Edges {
     let (mut opened, mut closed) = (None, None);
     let mut next_second_ns = SECOND_NS;
+    let mut stage = live.stage();
     while !is_done() {
         let now_ns = elapsed_ns();
+        let entered = live.stage();
+        if entered != stage {
+            let sample = Sample::take(start_ns, now_ns, live);
+            tell(CrewNews::Second(Box::new(Sample { stage, ..sample })));
+            stage = entered;
+        }
+        let is_counted = matches!(stage, LoadStage::Building | LoadStage::Draining);
+        if is_counted {
+            tell(CrewNews::Count(live.totals()));
+        }
         if opened.is_none() && now_ns >= window.start_ns {
             opened = Some((now_ns, live.totals()));
         }
-        if opened.is_some() && closed.is_none() && (now_ns >= window.end_ns || live.is_stopped()) {
+        let is_over = now_ns >= window.end_ns || live.is_stopped() || stage == LoadStage::Ending;
+        if opened.is_some() && closed.is_none() && is_over {
             closed = Some((now_ns, live.totals()));
         }
         if now_ns >= next_second_ns {
@@ -201,8 +239,12 @@ fn watch(
             .map(|edge| edge - now_ns)
             .min()
             .unwrap_or(u64::MAX)
-            .min(TICK.as_nanos() as u64);
+            .min(if is_counted { COUNT_TICK } else { TICK }.as_nanos() as u64);
         sleep(Duration::from_nanos(wait_ns));
+    }
+    if live.stage() != stage {
+        let sample = Sample::take(start_ns, elapsed_ns(), live);
+        tell(CrewNews::Second(Box::new(Sample { stage, ..sample })));
     }
     let end = || (elapsed_ns(), live.totals());
     let (opened_ns, before) = opened.unwrap_or_else(end);

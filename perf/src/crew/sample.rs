@@ -2,12 +2,15 @@
 
 use crate::histogram::LatencyHistogram;
 use crate::live::{Failures, Live, Totals};
+use crate::load_stage::LoadStage;
 
 /// The counters at an instant, and the latencies since the sample before.
 #[derive(Clone, Debug)]
 pub struct Sample {
     /// Since the load's start.
     pub elapsed_ns: u64,
+    /// Of the whole time since the sample before.
+    pub stage: LoadStage,
     pub totals: Totals,
     pub latency: LatencyHistogram,
     pub failures: Failures,
@@ -24,6 +27,7 @@ impl Sample {
         let since_start = |at_ns: u64| at_ns.saturating_sub(start_ns);
         Self {
             elapsed_ns,
+            stage: live.stage(),
             totals,
             latency: interval.latencies.unwrap_or_else(LatencyHistogram::new),
             failures: interval.failures,
@@ -36,6 +40,7 @@ impl Sample {
     pub fn standing(&self) -> Self {
         Self {
             elapsed_ns: self.elapsed_ns,
+            stage: self.stage,
             totals: self.totals,
             latency: LatencyHistogram::new(),
             failures: Failures::default(),
@@ -47,6 +52,7 @@ impl Sample {
     /// Of two crews at the same time.
     pub fn merge(&mut self, other: &Self) {
         self.elapsed_ns = self.elapsed_ns.max(other.elapsed_ns);
+        self.stage = self.stage.min(other.stage);
         self.totals.add(&other.totals);
         self.latency.merge(&other.latency);
         self.failures.add(&other.failures);

@@ -24,6 +24,17 @@ impl LoadPlan {
         within("partitions", of_all_topics(self.partitions), PARTITIONS_MAX)?;
         within("producers", of_all_topics(self.producers), CLIENTS_MAX)?;
         within("consumers", readers, CLIENTS_MAX)?;
+        let replayers = self.replay.map_or(0, |replay| replay.consumers);
+        within("replay consumers", of_all_topics(replayers), CLIENTS_MAX)?;
+        if self.backlog.is_some() && readers == 0 {
+            return Err(PlanError::BacklogWithoutConsumers);
+        }
+        if self.backlog.is_some() && self.offer.search().is_some() {
+            return Err(PlanError::BacklogWithSearch);
+        }
+        if self.only_reads() && self.replay.is_none() {
+            return Err(PlanError::ReadsWithoutConsumers);
+        }
         within(
             "linger.ms",
             self.linger.as_millis().try_into().unwrap_or(u64::MAX),
@@ -33,7 +44,6 @@ impl LoadPlan {
             ("duration", self.duration.is_zero()),
             ("topics", self.topics == 0),
             ("partitions", self.partitions == 0),
-            ("producers", self.producers == 0),
             ("in-flight", self.in_flight_max == 0),
             ("replication", self.replication == 0),
             ("fetch size", self.fetch.response_bytes_max == 0),

@@ -43,6 +43,21 @@ pub enum PlanError {
         flag: &'static str,
         distributor: KeyDistributor,
     },
+    #[error("--{flag} has no effect {reason}")]
+    WithoutEffect {
+        flag: &'static str,
+        reason: &'static str,
+    },
+    #[error("a backlog needs consumers that pause and then drain it; --consumers sets them")]
+    BacklogWithoutConsumers,
+    #[error("a backlog is built at a fixed rate, not in a search; --rate sets it")]
+    BacklogWithSearch,
+    #[error("--producers 0 reads a topic that is there; --topic names it")]
+    ReadsWithoutTopic,
+    #[error("--producers 0 needs consumers that read; --replay-consumers sets them")]
+    ReadsWithoutConsumers,
+    #[error("--backlog-drain-ratio must be from 0 to 1, not {0}")]
+    BacklogDrainRatio(f64),
     #[error("--zipf-exponent must be more than 0 and at most {ZIPF_EXPONENT_MAX}, not {0}")]
     ZipfExponent(f64),
     #[error("the broker address '{0}' is not HOST:PORT")]

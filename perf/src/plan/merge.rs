@@ -3,16 +3,18 @@
 use std::time::Duration;
 
 use super::check::{ZIPF_EXPONENT_MAX, within};
-use super::{KeyPlan, LoadPlan, PlanError};
+use super::{KeyPlan, LoadPlan, PlanError, ReplayPlan};
 use crate::cli::{AcksArg, RunArgs};
 use crate::client::fetch::FetchLimits;
 use crate::compression::Compression;
 use crate::driver::{ConsumerConfig, Driver};
 use crate::keys::{KEY_COUNT_DEFAULT, KEY_COUNT_MAX, KeyDistributor, ZIPF_EXPONENT_DEFAULT};
+use crate::offer::Offer;
 use crate::payload::Payload;
 use crate::producer::frame::Acks;
 use crate::quantity::Bytes;
-use crate::workload::{self, Workload};
+use crate::replay_from::ReplayFrom;
+use crate::workload::{self, Backlog, Workload};
 
 const BOOTSTRAP_DEFAULT: &str = "127.0.0.1:9092";
 const DURATION_DEFAULT: Duration = Duration::from_secs(20);
@@ -28,6 +30,8 @@ const FETCH_WAIT_MS_DEFAULT: u64 = 100;
 const BATCH_BYTES_MAX: u64 = 100 * 1024 * 1024;
 const MESSAGE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 const FETCH_BYTES_MAX: u64 = 256 * 1024 * 1024;
+/// More than a year of what a broker takes.
+const BACKLOG_BYTES_MAX: u64 = 1_000_000_000_000_000;
 const FETCH_WAIT_MS_MAX: u64 = 60_000;
 
 impl RunArgs {
@@ -50,6 +54,10 @@ impl RunArgs {
             .duration
             .or(load.test_duration)
             .unwrap_or(DURATION_DEFAULT);
+        let producers = self.producers.unwrap_or(load.producers_per_topic);
+        if producers == 0 {
+            self.refuse_what_only_producers_need()?;
+        }
         let batch_bytes = bytes(self.batch_bytes)
             .or(driver.producer.batch_bytes)
             .or(load.batch_bytes)
@@ -77,7 +85,10 @@ impl RunArgs {
                 .unwrap_or_else(|| BOOTSTRAP_DEFAULT.to_owned()),
             replication: self.replication.or(driver.replication_factor).unwrap_or(1),
             topic_settings: topic_settings.into_iter().collect(),
-            offer: self.offer(load.producer_rate, warmup, duration)?,
+            offer: match producers {
+                0 => Offer::Rates(Vec::new()),
+                _ => self.offer(load.producer_rate, warmup, duration)?,
+            },
             warmup,
             duration,
             topics: self.topics.unwrap_or(load.topics),
@@ -92,9 +103,18 @@ impl RunArgs {
             // Kafka's clients take a batch size of 0 for one record a batch.
             batch_bytes_max: within("batch size", batch_bytes, BATCH_BYTES_MAX)? as usize,
             request_bytes_max: within("request size", request_bytes, BATCH_BYTES_MAX)? as usize,
-            producers: self.producers.unwrap_or(load.producers_per_topic),
+            producers,
             subscriptions: self.subscriptions.unwrap_or(load.subscriptions_per_topic),
-            consumers: self.consumers.unwrap_or(load.consumer_per_subscription),
+            // Where nothing is produced, nothing is to be followed.
+            consumers: match producers {
+                0 => 0,
+                _ => self.consumers.unwrap_or(load.consumer_per_subscription),
+            },
+            backlog: match producers {
+                0 => None,
+                _ => self.backlog_plan(load.backlog)?,
+            },
+            replay: self.replay_plan()?,
             acks: match self.acks {
                 Some(AcksArg::None) => Acks::None,
                 Some(AcksArg::Leader) => Acks::Leader,
@@ -131,6 +151,71 @@ impl RunArgs {
                 },
             }),
             (None, Some(ratio)) => Err(PlanError::RandomBytesRatio(ratio)),
+        }
+    }
+
+    fn backlog_plan(&self, of_workload: Option<Backlog>) -> Result<Option<Backlog>, PlanError> {
+        let Some(bytes) = self
+            .backlog
+            .map(|size| size.0)
+            .or(of_workload.map(|it| it.bytes))
+        else {
+            return match self.backlog_drain_ratio {
+                Some(_) => Err(PlanError::WithoutEffect {
+                    flag: "backlog-drain-ratio",
+                    reason: "without --backlog",
+                }),
+                None => Ok(None),
+            };
+        };
+        let drain_ratio = self
+            .backlog_drain_ratio
+            .or(of_workload.map(|it| it.drain_ratio))
+            .unwrap_or(Backlog::DRAIN_RATIO_DEFAULT);
+        if !(0.0..=1.0).contains(&drain_ratio) {
+            return Err(PlanError::BacklogDrainRatio(drain_ratio));
+        }
+        let bytes = within("backlog", bytes, BACKLOG_BYTES_MAX)?;
+        Ok(Some(Backlog { bytes, drain_ratio }))
+    }
+
+    fn replay_plan(&self) -> Result<Option<ReplayPlan>, PlanError> {
+        if self.replay_consumers > 0 {
+            return Ok(Some(ReplayPlan {
+                consumers: self.replay_consumers,
+                from: self.replay_from.unwrap_or(ReplayFrom::Earliest),
+                once: self.replay_once,
+            }));
+        }
+        let flags = [
+            ("replay-from", self.replay_from.is_some()),
+            ("replay-once", self.replay_once),
+        ];
+        match flags.into_iter().find(|(_, is_given)| *is_given) {
+            Some((flag, _)) => Err(PlanError::WithoutEffect {
+                flag,
+                reason: "without --replay-consumers",
+            }),
+            None => Ok(None),
+        }
+    }
+
+    fn refuse_what_only_producers_need(&self) -> Result<(), PlanError> {
+        let flags = [
+            ("rate", !self.rate.is_empty()),
+            ("hold", self.hold.is_some()),
+            ("try-duration", self.try_duration.is_some()),
+            ("consumers", self.consumers.is_some()),
+            ("backlog", self.backlog.is_some()),
+            ("partitions", self.partitions.is_some()),
+        ];
+        match flags.into_iter().find(|(_, is_given)| *is_given) {
+            Some((flag, _)) => Err(PlanError::WithoutEffect {
+                flag,
+                reason: "with --producers 0, which reads a topic that is there with --replay-consumers",
+            }),
+            None if self.topic.is_none() => Err(PlanError::ReadsWithoutTopic),
+            None => Ok(()),
         }
     }
 

@@ -20,6 +20,8 @@ use crate::keys::KeyDistributor;
 use crate::offer::Offer;
 use crate::payload::Payload;
 use crate::producer::frame::Acks;
+use crate::replay_from::ReplayFrom;
+use crate::workload::Backlog;
 
 /// Which keys the records have.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,6 +29,15 @@ pub struct KeyPlan {
     pub distributor: KeyDistributor,
     pub count: u32,
     pub zipf_exponent: f64,
+}
+
+/// Consumers that read what is there beside the load.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ReplayPlan {
+    /// Of each topic; each reads all of it.
+    pub consumers: u32,
+    pub from: ReplayFrom,
+    pub once: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -52,6 +63,8 @@ pub struct LoadPlan {
     pub subscriptions: u32,
     /// Of each subscription.
     pub consumers: u32,
+    pub backlog: Option<Backlog>,
+    pub replay: Option<ReplayPlan>,
     pub acks: Acks,
     pub linger: Duration,
     pub in_flight_max: usize,
@@ -61,6 +74,11 @@ pub struct LoadPlan {
 }
 
 impl LoadPlan {
+    /// Nothing is produced: consumers read topics that are there.
+    pub fn only_reads(&self) -> bool {
+        self.producers == 0
+    }
+
     /// The producers' settings under Kafka's names.
     pub fn producer_config(&self) -> BTreeMap<String, String> {
         named([

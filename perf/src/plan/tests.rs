@@ -199,3 +199,64 @@ fn a_search_beside_rates_and_its_flags_without_a_search_are_refused() {
         Err(PlanError::Zero { .. })
     ));
 }
+
+#[test]
+fn a_backlog_needs_consumers_and_its_ratio_a_backlog() {
+    let backlog = plan(&["--backlog", "2GB", "--backlog-drain-ratio", "0.5"]).unwrap();
+    let expected = Backlog {
+        bytes: 2_000_000_000,
+        drain_ratio: 0.5,
+    };
+    assert_eq!(backlog.backlog, Some(expected));
+    assert!(matches!(
+        plan(&["--backlog", "2GB", "--consumers", "0"]),
+        Err(PlanError::BacklogWithoutConsumers)
+    ));
+    assert!(matches!(
+        plan(&["--backlog", "2GB", "--rate", "search"]),
+        Err(PlanError::BacklogWithSearch)
+    ));
+    assert!(matches!(
+        plan(&["--backlog-drain-ratio", "1"]),
+        Err(PlanError::WithoutEffect { .. })
+    ));
+    assert!(matches!(
+        plan(&["--backlog", "2GB", "--backlog-drain-ratio", "1.5"]),
+        Err(PlanError::BacklogDrainRatio(_))
+    ));
+}
+
+#[test]
+fn replay_flags_without_replay_consumers_are_refused() {
+    let replay = plan(&["--replay-consumers", "2", "--replay-from", "-10m"]).unwrap();
+    let expected = ReplayPlan {
+        consumers: 2,
+        from: ReplayFrom::Ago(Duration::from_secs(600)),
+        once: false,
+    };
+    assert_eq!(replay.replay, Some(expected));
+    for flags in [&["--replay-from", "0"][..], &["--replay-once"]] {
+        assert!(matches!(plan(flags), Err(PlanError::WithoutEffect { .. })));
+    }
+}
+
+#[test]
+fn reading_alone_needs_a_topic_and_readers_and_takes_no_rate() {
+    let readers = ["--producers", "0", "--replay-consumers", "1"];
+    let with = |more: &[&str]| plan(&[&readers, more].concat());
+    let reading = with(&["--topic", "t"]).unwrap();
+    assert!(reading.only_reads() && reading.offer.rates().is_empty() && reading.consumers == 0);
+    assert!(matches!(with(&[]), Err(PlanError::ReadsWithoutTopic)));
+    for flags in [
+        ["--rate", "max"],
+        ["--backlog", "1GB"],
+        ["--consumers", "1"],
+    ] {
+        let refused = with(&[&["--topic", "t"], &flags[..]].concat());
+        assert!(matches!(refused, Err(PlanError::WithoutEffect { .. })));
+    }
+    assert!(matches!(
+        plan(&["--producers", "0", "--topic", "t"]),
+        Err(PlanError::ReadsWithoutConsumers)
+    ));
+}

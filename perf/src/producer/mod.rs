@@ -43,6 +43,7 @@ use crate::client::error::ClientError;
 use crate::clock::Clock;
 use crate::histogram::LatencyHistogram;
 use crate::live::Live;
+use crate::load_stage::LoadStage;
 
 /// How long to leave a broker alone that closed its connection or did not take one.
 const RECONNECT_DELAY_NS: u64 = 100_000_000;
@@ -176,6 +177,7 @@ impl Producer {
         // The default of 50 us would be most of the generator's lag. Where it is refused, the lag shows it.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         loop {
+            self.heed_end();
             let now_ns = self.clock.now_ns();
             self.reconnect(now_ns);
             let next = if self.outcomes.has_resends() {
@@ -197,6 +199,22 @@ impl Producer {
             self.exchange(next, now_ns);
         }
         self.finish()
+    }
+
+    /// The load may be told to end before the schedule does; unanswered requests are waited for as long as ever.
+    fn heed_end(&mut self) {
+        if self.live.stage() != LoadStage::Ending {
+            return;
+        }
+        // Once the end is now, it is not moved again.
+        let end_ns = self.clock.now_ns();
+        let early_ns = self.plan.window.end_ns.saturating_sub(end_ns);
+        if early_ns > 0 {
+            self.plan.schedule = self.plan.schedule.ending_at(end_ns);
+            self.plan.window.end_ns = end_ns;
+            self.plan.drain_until_ns -= early_ns;
+            self.outcomes.end_at(end_ns);
+        }
     }
 
     /// Starts one request with batches of new records, whose sending could have begun at `due_ns`.

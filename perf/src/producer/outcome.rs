@@ -48,6 +48,11 @@ impl Outcomes {
         }
     }
 
+    /// Nothing is due from `end_ns` on.
+    pub fn end_at(&mut self, end_ns: u64) {
+        self.schedule = self.schedule.ending_at(end_ns);
+    }
+
     pub fn publish(&mut self, live: &Live) {
         self.latencies.publish(live);
     }

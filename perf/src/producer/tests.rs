@@ -14,6 +14,7 @@ use crate::clock::Clock;
 use crate::compression::Compression;
 use crate::keys::{KeyDistributor, Keys};
 use crate::live::Live;
+use crate::load_stage::LoadStage;
 use crate::payload::PayloadPool;
 use crate::record::{ProducerNumber, RunId};
 use crate::schedule::Schedule;
@@ -25,6 +26,14 @@ const RECORDS: u64 = SECONDS * RECORDS_PER_SECOND as u64;
 
 /// One second at 1,000 records a second, in batches of what is due.
 fn produce(broker: &FakeBroker, change: impl FnOnce(&mut ProducerPlan)) -> ProducerResult {
+    produce_with(broker, &Arc::new(Live::default()), change)
+}
+
+fn produce_with(
+    broker: &FakeBroker,
+    live: &Arc<Live>,
+    change: impl FnOnce(&mut ProducerPlan),
+) -> ProducerResult {
     let clock = Clock::start();
     let end_ns = SECONDS * 1_000_000_000;
     let mut plan = ProducerPlan {
@@ -59,7 +68,7 @@ fn produce(broker: &FakeBroker, change: impl FnOnce(&mut ProducerPlan)) -> Produ
         compression: Compression::None,
     };
     change(&mut plan);
-    Producer::connect(plan, clock, Arc::new(Live::default()))
+    Producer::connect(plan, clock, Arc::clone(live))
         .expect("the fake broker is there")
         .run()
 }
@@ -301,4 +310,33 @@ fn a_closed_loop_ends_with_its_window() {
     });
     assert!(audit(&broker, &result).anomalies.is_empty());
     assert_eq!(result.unsent_records, 0);
+}
+
+#[test]
+fn a_load_that_is_told_to_end_sends_what_came_due_before_and_nothing_after() {
+    const REQUESTS: usize = 3;
+    let live = Arc::new(Live::default());
+    let told = Arc::clone(&live);
+    let broker = FakeBroker::start(move |request| {
+        if request == REQUESTS {
+            told.enter(LoadStage::Ending);
+        }
+        Reaction::Append
+    });
+    let an_hour_ns = 3_600_000_000_000;
+    let result = produce_with(&broker, &live, |plan| {
+        plan.schedule = Schedule::Paced {
+            start_ns: 0,
+            end_ns: an_hour_ns,
+            records_per_second: RECORDS_PER_SECOND,
+        };
+        plan.window.end_ns = an_hour_ns;
+        plan.drain_until_ns = an_hour_ns + 20_000_000_000;
+    });
+    let streams = || result.ledger.streams.iter();
+    let sent: u64 = streams().map(|stream| stream.sent_count).sum();
+    let acked: u64 = streams().map(|stream| stream.acked_count()).sum();
+    assert!(sent > 0 && acked == sent, "{acked} of {sent}");
+    assert_eq!(result.unsent_records, 0);
+    assert!(audit(&broker, &result).anomalies.is_empty());
 }

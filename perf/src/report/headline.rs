@@ -152,6 +152,26 @@ impl Headline {
                     ));
                 }
             }
+            let beside = [
+                (
+                    "backlog drain",
+                    step.backlog.as_ref().and_then(|it| it.drain_mb_per_s),
+                ),
+                ("replay beside it", step.replay_mb_per_s),
+            ];
+            for (what, mb_per_s) in beside {
+                if let Some(mb_per_s) = mb_per_s {
+                    let what = format!("{name}: {what}");
+                    let one_stream = baselines.mean(loopback);
+                    figures.push(Ratio::new(
+                        what,
+                        mb_per_s,
+                        "MB/s",
+                        "loopback, one stream",
+                        one_stream,
+                    ));
+                }
+            }
             for (who, cost) in [
                 ("broker", step.cpu.broker_cpu_s_per_gb),
                 ("client", step.cpu.client_cpu_s_per_gb),
@@ -170,22 +190,26 @@ impl Headline {
         for read in reads.iter().filter(|read| read.records > 0) {
             let (name, baseline_name, baseline) = match read.kind {
                 ReadKind::Recent => (
-                    "fetch, newest records",
+                    "fetch, newest records".to_owned(),
                     "loopback, one stream",
                     baselines.mean(loopback),
                 ),
-                ReadKind::Backlog => {
+                ReadKind::Backlog | ReadKind::Replay => {
                     let disk_read = baselines
                         .mean(|baseline| baseline.disk.measured().map(|disk| disk.read_mb_per_s()));
+                    let from = match &read.replay {
+                        Some(replay) => replay.from.to_string(),
+                        None => "the start".to_owned(),
+                    };
                     (
-                        "fetch, from the start",
+                        format!("fetch, from {from}"),
                         "disk, best O_DIRECT read",
                         disk_read,
                     )
                 }
             };
             figures.push(Ratio::new(
-                name.to_owned(),
+                name.clone(),
                 read.mb_per_s,
                 "MB/s",
                 baseline_name,

@@ -1,6 +1,7 @@
 //! The report of a run, as it is written to JSON. `perf/REPORT.md` documents every field; a change of meaning
 //! raises the version.
 
+mod backlog;
 mod files;
 mod headline;
 mod limit;
@@ -31,9 +32,11 @@ use crate::baseline::Baseline;
 use crate::cpu::{CpuUse, MachineShare};
 use crate::histogram::LatencySummary;
 use crate::keys::KeyDistributor;
+use crate::load_stage::LoadStage;
 use crate::outage::Outage;
 use crate::provenance::Provenance;
 use crate::quantity::Rate;
+use crate::replay_from::ReplayFrom;
 use crate::timeline::Second;
 
 pub const SCHEMA: &str = "corelog-perf-report";
@@ -85,6 +88,20 @@ pub struct WorkloadReport {
     pub test_duration_seconds: f64,
     /// What was asked for: a rate of each step, or a search.
     pub producer_rates: Vec<String>,
+    /// In units of 2^30 bytes of payload over all subscriptions, as the benchmark counts it.
+    #[serde(
+        rename = "consumerBacklogSizeGB",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub consumer_backlog_size_gb: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backlog_drain_ratio: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replay_consumers: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replay_from: Option<ReplayFrom>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replay_once: Option<bool>,
     /// Absent where no driver file was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub driver: Option<String>,
@@ -146,10 +163,52 @@ pub struct StepReport {
     pub resent: BTreeMap<String, u64>,
     /// Records of the window that never got their turn: the broker did not keep up.
     pub unsent_records: u64,
+    /// Of record batches as they lie in the log; absent without consumers that replay it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replay_mb_per_s: Option<f64>,
+    /// Times that such a consumer came to the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replay_passes: Option<u64>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub replay_errors: BTreeMap<String, u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backlog: Option<BacklogReport>,
     pub cpu: CpuReport,
     /// When acks stopped, and when errors came.
     pub outages: Vec<Outage>,
     pub timeline: Vec<Second>,
+}
+
+/// A backlog, in GB of payload over all subscriptions.
+#[derive(Clone, Debug, Serialize)]
+pub struct BacklogReport {
+    pub asked_gb: f64,
+    /// What was not read when the consumers went on; None: it never was enough.
+    pub built_gb: Option<f64>,
+    pub build_s: Option<f64>,
+    /// None: it was not drained.
+    pub drain_s: Option<f64>,
+    /// What the consumers read while it was drained, and what came meanwhile with it.
+    pub drain_mb_per_s: Option<f64>,
+    /// What was not read when it was given up, because at its pace it would have grown or drained for more than a day.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub given_up_gb: Option<f64>,
+    pub stretches: Vec<StretchReport>,
+}
+
+/// A step while its backlog was built or drained, or after that.
+#[derive(Clone, Debug, Serialize)]
+pub struct StretchReport {
+    pub stage: LoadStage,
+    /// Since the step's start, warm-up included.
+    pub at_s: f64,
+    pub seconds: f64,
+    pub acked_mb_per_s: f64,
+    pub consumed_mb_per_s: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replay_mb_per_s: Option<f64>,
+    /// From the intended send time to the ack, of the acks that came within the stretch.
+    pub publish_latency: Option<LatencySummary>,
 }
 
 /// How good the generator itself was.
@@ -185,6 +244,18 @@ pub enum ReadKind {
     Recent,
     /// From the beginning of the log.
     Backlog,
+    /// Of a topic that was there, from a place in it to its end over and over.
+    Replay,
+}
+
+impl ReadKind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Recent => "recent",
+            Self::Backlog => "backlog",
+            Self::Replay => "replay",
+        }
+    }
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -198,7 +269,28 @@ pub struct ReadReport {
     pub reached_end: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
+    /// Of a replay, whose rate is of record batches as they lie in the log.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub replay: Option<ReplayReport>,
     pub cpu: CpuReport,
+}
+
+/// What only a replay has.
+#[derive(Clone, Debug, Serialize)]
+pub struct ReplayReport {
+    pub from: ReplayFrom,
+    /// Times that a reader came to the end, over all readers.
+    pub passes: u64,
+    pub errors: BTreeMap<String, u64>,
+    pub timeline: Vec<ReplaySecond>,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct ReplaySecond {
+    /// Since the reading began, warm-up included.
+    pub at_s: f64,
+    pub seconds: f64,
+    pub mb_per_s: f64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -3,9 +3,8 @@
 use std::fmt::Write;
 
 use super::headline::Ratio;
-use super::search;
-use super::settings;
 use super::{AuditOutcome, Loop, Report, StepReport, WorkloadReport};
+use super::{backlog, search, settings};
 use crate::baseline::{Baseline, DiskOutcome};
 
 /// From which share of the machine's cores on other work is worth a remark.
@@ -19,25 +18,10 @@ pub fn text(report: &Report) -> String {
 
 fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
     let load = &report.workload;
-    writeln!(
-        out,
-        "{}: {} topic{} of {} partition{}, {}-byte records, batches of at most {} bytes, linger {} ms, acks={}, {} producer{}, {} subscription{} of {} consumer{}",
-        load.name,
-        load.topics,
-        plural(load.topics),
-        load.partitions_per_topic,
-        plural(load.partitions_per_topic),
-        load.message_size,
-        configured(load, "batch.size"),
-        configured(load, "linger.ms"),
-        load.durability.acks,
-        load.producers_per_topic,
-        plural(load.producers_per_topic),
-        load.subscriptions_per_topic,
-        plural(load.subscriptions_per_topic),
-        load.consumer_per_subscription,
-        plural(load.consumer_per_subscription),
-    )?;
+    match load.producers_per_topic {
+        0 => write_what_is_read(out, load)?,
+        _ => write_load(out, load)?,
+    }
     let broker = &report.provenance.broker;
     let process = broker
         .process
@@ -81,6 +65,13 @@ fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
             writeln!(out, "READ FAILED: {failure}")?;
         }
     }
+    for replay in report.reads.iter().filter_map(|read| read.replay.as_ref()) {
+        writeln!(
+            out,
+            "Read from {}, in MB/s of record batches; passes to the end: {}.",
+            replay.from, replay.passes
+        )?;
+    }
     for (name, drift) in [
         ("disk", report.headline.disk_drift),
         ("loopback", report.headline.network_drift),
@@ -101,6 +92,43 @@ fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
         writeln!(out, "No disk baseline: {reason}.")?;
     }
     write_audit(out, report)
+}
+
+fn write_what_is_read(out: &mut String, load: &WorkloadReport) -> std::fmt::Result {
+    let (consumers, from) = (load.replay_consumers.unwrap_or(0), load.replay_from);
+    let from = from.map_or_else(String::new, |from| from.to_string());
+    writeln!(
+        out,
+        "{}: {} topic{} of {} partition{}, read from {from} by {consumers} consumer{}, nothing produced",
+        load.topic,
+        load.topics,
+        plural(load.topics),
+        load.partitions_per_topic,
+        plural(load.partitions_per_topic),
+        plural(consumers)
+    )
+}
+
+fn write_load(out: &mut String, load: &WorkloadReport) -> std::fmt::Result {
+    writeln!(
+        out,
+        "{}: {} topic{} of {} partition{}, {}-byte records, batches of at most {} bytes, linger {} ms, acks={}, {} producer{}, {} subscription{} of {} consumer{}",
+        load.name,
+        load.topics,
+        plural(load.topics),
+        load.partitions_per_topic,
+        plural(load.partitions_per_topic),
+        load.message_size,
+        configured(load, "batch.size"),
+        configured(load, "linger.ms"),
+        load.durability.acks,
+        load.producers_per_topic,
+        plural(load.producers_per_topic),
+        load.subscriptions_per_topic,
+        plural(load.subscriptions_per_topic),
+        load.consumer_per_subscription,
+        plural(load.consumer_per_subscription),
+    )
 }
 
 fn configured<'a>(load: &'a WorkloadReport, setting: &str) -> &'a str {
@@ -229,6 +257,20 @@ fn write_remarks(out: &mut String, step: &StepReport) -> std::fmt::Result {
     for outage in &step.outages {
         writeln!(out, "OUTAGE at {rate}: {outage}.")?;
     }
+    if let (Some(replayed), Some(passes)) = (step.replay_mb_per_s, step.replay_passes) {
+        writeln!(
+            out,
+            "At {rate}, replayed beside it: {} MB/s of record batches, {passes} passes to the end.",
+            number(replayed)
+        )?;
+    }
+    backlog::write(out, step)?;
+    for (error, count) in &step.replay_errors {
+        writeln!(
+            out,
+            "ERROR at {rate}: a replay failed {count} times: {error}"
+        )?;
+    }
     for (error, records) in &step.errors {
         writeln!(out, "ERROR at {rate}: {records} records: {error}")?;
     }
@@ -250,6 +292,9 @@ fn write_remarks(out: &mut String, step: &StepReport) -> std::fmt::Result {
 fn write_audit(out: &mut String, report: &Report) -> std::fmt::Result {
     let audit = &report.audit;
     match (audit.outcome, &audit.findings) {
+        (AuditOutcome::NotRun, _) if report.workload.producers_per_topic == 0 => {
+            writeln!(out, "Audit: not run; nothing was produced.")
+        }
         (AuditOutcome::NotRun, _) => writeln!(out, "Audit: not run; nothing is proven about loss."),
         (AuditOutcome::Incomplete, _) => {
             writeln!(

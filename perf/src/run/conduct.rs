@@ -5,13 +5,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::Run;
+use super::course::Course;
 use super::meter::Meter;
 use super::seconds::CrewSeconds;
 use crate::crew::{Crew, CrewControl, CrewNews, LoadYield};
 use crate::live::Totals;
+use crate::load_stage::LoadStage;
 use crate::producer::Window;
 use crate::progress::Extent;
-use crate::timeline::Timeline;
 
 /// How long consumers may take to reach the last record.
 const CATCH_UP: Duration = Duration::from_secs(10);
@@ -36,6 +37,8 @@ pub struct Conducted {
 /// How far the crews are, as the main thread knows it.
 struct Watch {
     seconds: CrewSeconds,
+    /// What each crew told last.
+    totals: Vec<Totals>,
     /// Of those whose producers are done.
     catching_up: Vec<Option<Totals>>,
     yields: Vec<Option<LoadYield>>,
@@ -53,7 +56,7 @@ impl Run<'_> {
         start_ns: u64,
         window: Window,
         readings: u64,
-        timeline: &mut Timeline,
+        course: &mut Course,
     ) -> Conducted {
         let controls: Vec<CrewControl> = crews.iter().map(Crew::control).collect();
         let (tell, events) = channel();
@@ -72,7 +75,7 @@ impl Run<'_> {
                     .expect("the system has room for a thread");
             }
             drop(tell);
-            self.watch(&controls, &events, start_ns, window, readings, timeline)
+            self.watch(&controls, &events, start_ns, window, readings, course)
         })
     }
 
@@ -83,10 +86,11 @@ impl Run<'_> {
         start_ns: u64,
         window: Window,
         readings: u64,
-        timeline: &mut Timeline,
+        course: &mut Course,
     ) -> Conducted {
         let mut watch = Watch {
             seconds: CrewSeconds::new(controls.len()),
+            totals: vec![Totals::default(); controls.len()],
             catching_up: vec![None; controls.len()],
             yields: controls.iter().map(|_| None).collect(),
             opened: None,
@@ -100,13 +104,21 @@ impl Run<'_> {
             if is_stopped {
                 controls.iter().for_each(CrewControl::stop);
             }
+            let mut is_over = elapsed_ns >= window.end_ns || is_stopped;
+            if let Some(backlog) = &mut course.backlog {
+                if let Some(stage) = backlog.next(elapsed_ns, &watch.all_totals()) {
+                    controls.iter().for_each(|control| control.enter(stage));
+                }
+                if backlog.stage() == LoadStage::Ending {
+                    course.timeline.end_at(elapsed_ns);
+                    is_over = true;
+                }
+            }
             let read_meter = || Meter::read(self.broker_pid);
             if elapsed_ns >= window.start_ns || watch.are_producers_done() {
                 watch.opened.get_or_insert_with(read_meter);
             }
-            if watch.opened.is_some()
-                && (elapsed_ns >= window.end_ns || is_stopped || watch.are_producers_done())
-            {
+            if watch.opened.is_some() && (is_over || watch.are_producers_done()) {
                 watch.closed.get_or_insert_with(read_meter);
             }
             if !watch.released && watch.is_caught_up(readings, is_stopped) {
@@ -124,8 +136,8 @@ impl Run<'_> {
                 Ok((crew, event)) => {
                     watch.take(crew, event);
                     while let Some(second) = watch.seconds.next() {
-                        timeline.add(&second);
-                        self.show(timeline);
+                        course.add(&second);
+                        self.show(course);
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => {}
@@ -142,7 +154,8 @@ impl Run<'_> {
         }
     }
 
-    fn show(&mut self, timeline: &Timeline) {
+    fn show(&mut self, course: &Course) {
+        let timeline = &course.timeline;
         let Some(second) = timeline.seconds.last() else {
             return;
         };
@@ -154,13 +167,17 @@ impl Run<'_> {
         } else {
             String::new()
         };
+        let replayed = second
+            .replay_mb_per_s
+            .map_or_else(String::new, |rate| format!(", replayed {rate:.0} MB/s"));
+        let backlog = course.unread().unwrap_or_default();
         let failed: u64 = timeline
             .seconds
             .iter()
             .map(|second| second.failed_records)
             .sum();
         let message = format!(
-            "{:.0} MB/s{p99}{consumed}, {} in flight, {failed} failed",
+            "{:.0} MB/s{p99}{consumed}{replayed}{backlog}, {} in flight, {failed} failed",
             second.acked_mb_per_s, second.requests_in_flight
         );
         self.progress.at(
@@ -173,13 +190,24 @@ impl Run<'_> {
 impl Watch {
     fn take(&mut self, crew: usize, event: CrewEvent) {
         match event {
-            CrewEvent::News(CrewNews::Second(sample)) => self.seconds.told(crew, *sample),
+            CrewEvent::News(CrewNews::Second(sample)) => {
+                self.totals[crew] = sample.totals;
+                self.seconds.told(crew, *sample);
+            }
+            CrewEvent::News(CrewNews::Count(totals)) => self.totals[crew] = totals,
             CrewEvent::News(CrewNews::CatchingUp(totals)) => {
+                self.totals[crew] = totals;
                 self.seconds.ended(crew);
                 self.catching_up[crew] = Some(totals);
             }
             CrewEvent::Ended(harvest) => self.yields[crew] = Some(*harvest),
         }
+    }
+
+    fn all_totals(&self) -> Totals {
+        let mut all = Totals::default();
+        self.totals.iter().for_each(|totals| all.add(totals));
+        all
     }
 
     fn are_producers_done(&self) -> bool {

@@ -4,12 +4,15 @@
 //! Owns: the order of things and the topic that it made. Must never know: bytes on a wire. Runs on: the main
 //! thread; the load has its own. Whatever ends it early, what was measured until then becomes the report.
 
+mod backlog;
 mod conduct;
+mod course;
 mod error;
 mod generator;
 mod meter;
 mod proof;
 mod reads;
+mod replay;
 mod search;
 mod seconds;
 mod step;
@@ -143,7 +146,10 @@ fn run(
         .clone()
         .unwrap_or_else(|| format!("corelog-perf-{:08x}", id.0));
     let names = topics::names(&name, plan.topics);
-    let (topics, created) = topics::create(&cluster, &names, &plan)?;
+    let (topics, created) = match plan.only_reads() {
+        true => (topics::existing(&cluster, &names)?, Vec::new()),
+        false => topics::create(&cluster, &names, &plan)?,
+    };
     broker.topic_settings = cluster.topic_settings(&names[0]).ok();
 
     let mut run = Run {
@@ -224,6 +230,12 @@ impl Run<'_> {
     }
 
     fn measure_into(&mut self, measured: &mut Measured) -> Result<(), ClientError> {
+        if let (true, Some(replay)) = (self.plan.only_reads(), self.plan.replay) {
+            let read = self.replay_alone(replay);
+            measured.failure = read.failure.clone();
+            measured.reads.push(read);
+            return Ok(());
+        }
         let starts = self.end_offsets()?;
         let mut ledgers = vec![Vec::new(); self.topics.len()];
         let mut max_bytes_per_s = 0.0;
@@ -246,6 +258,11 @@ impl Run<'_> {
             if rate == Rate::Max {
                 max_bytes_per_s = outcome.report.acked_mb_per_s * 1e6;
             }
+            let given_up = outcome
+                .report
+                .backlog
+                .as_ref()
+                .and_then(|it| it.given_up_gb);
             measured.steps.push(outcome.report);
             for (of_topic, more) in ledgers.iter_mut().zip(outcome.ledgers) {
                 of_topic.extend(more);
@@ -254,6 +271,12 @@ impl Run<'_> {
             measured
                 .histograms
                 .extend(outcome.histograms.tagged(tag_of));
+            if let Some(unread_gb) = given_up {
+                measured.failure = Some(format!(
+                    "the backlog at {rate} was given up with {unread_gb:.2} GB unread: at its pace it would have taken more than a day"
+                ));
+                break;
+            }
         }
         if let Some(search) = self.plan.offer.search() {
             self.search(search, measured, &mut ledgers)?;
@@ -341,7 +364,7 @@ fn workload_report(run: &Run, broker: &Broker) -> WorkloadReport {
         name: plan.workload.clone(),
         topic: run.name.clone(),
         topics: plan.topics,
-        partitions_per_topic: plan.partitions,
+        partitions_per_topic: run.topics[0].leaders.len() as u32,
         replication_factor: plan.replication,
         message_size: plan.message_bytes,
         payload: plan.payload.to_string(),
@@ -355,6 +378,13 @@ fn workload_report(run: &Run, broker: &Broker) -> WorkloadReport {
         warmup_seconds: plan.warmup.as_secs_f64(),
         test_duration_seconds: plan.duration.as_secs_f64(),
         producer_rates: plan.offer.names(),
+        consumer_backlog_size_gb: plan
+            .backlog
+            .map(|backlog| backlog.bytes as f64 / f64::from(1 << 30)),
+        backlog_drain_ratio: plan.backlog.map(|backlog| backlog.drain_ratio),
+        replay_consumers: plan.replay.map(|replay| replay.consumers),
+        replay_from: plan.replay.map(|replay| replay.from),
+        replay_once: plan.replay.map(|replay| replay.once),
         driver: plan.driver.clone(),
         producer_config: plan.producer_config(),
         consumer_config: plan.consumer_config(),

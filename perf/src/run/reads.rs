@@ -45,7 +45,7 @@ impl Run<'_> {
     fn read(&mut self, kind: ReadKind, ranges: &[Vec<(i64, i64)>]) -> ReadReport {
         let name = match kind {
             ReadKind::Recent => "read newest",
-            ReadKind::Backlog => "read from start",
+            ReadKind::Backlog | ReadKind::Replay => "read from start",
         };
         self.progress
             .phase(name, Some(Extent::Time(self.arguments.read_duration)));
@@ -108,6 +108,7 @@ impl Run<'_> {
             fetches: results.iter().flatten().map(|result| result.fetches).sum(),
             reached_end,
             failure,
+            replay: None,
             cpu: end.since(&begin, totals.consumed_bytes),
         }
     }

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use super::Run;
+use super::backlog::{BacklogWatch, LOAD_MAX};
 use super::conduct::Conducted;
+use super::course::Course;
 use super::generator::judge;
 use crate::client::error::ClientError;
 use crate::consumer::{ReadPlan, plans};
@@ -47,16 +49,25 @@ pub struct StepOutcome {
 pub struct StepHistograms {
     seconds: f64,
     by_name: [(&'static str, LatencyHistogram); 4],
+    /// Publish latencies of a backlog's stages, each with its seconds.
+    by_stage: Vec<(&'static str, f64, LatencyHistogram)>,
 }
 
 impl StepHistograms {
     pub fn tagged(self, tag_of: impl Fn(&str) -> String) -> impl Iterator<Item = RawHistogram> {
-        let raw = move |(name, histogram)| RawHistogram {
-            tag: tag_of(name),
-            seconds: self.seconds,
-            histogram,
-        };
-        self.by_name.into_iter().map(raw)
+        let seconds = self.seconds;
+        let by_name = self.by_name.into_iter();
+        let by_name = by_name.map(move |(name, histogram)| (name.to_owned(), seconds, histogram));
+        let by_stage = self.by_stage.into_iter();
+        let by_stage = by_stage
+            .map(|(stage, seconds, histogram)| (format!("publish-{stage}"), seconds, histogram));
+        by_name
+            .chain(by_stage)
+            .map(move |(name, seconds, histogram)| RawHistogram {
+                tag: tag_of(&name),
+                seconds,
+                histogram,
+            })
     }
 }
 
@@ -73,10 +84,22 @@ impl Run<'_> {
             &format!("load {}", plan.rate),
             Some(Extent::Time(plan.warmup + plan.duration)),
         );
-        let mut timeline = Timeline::new(schedules, self.plan.message_bytes as u64);
+        let message_bytes = self.plan.message_bytes as u64;
+        let timeline = Timeline::new(schedules, message_bytes);
         let readings = u64::from(self.plan.subscriptions) * u64::from(has_consumers);
-        let conducted = self.conduct(crews, start_ns, window, readings, &mut timeline);
-        Ok(self.outcome(plan.rate, conducted, timeline))
+        let StepPlan {
+            rate,
+            warmup,
+            duration,
+            ..
+        } = plan;
+        let backlog = self
+            .plan
+            .backlog
+            .map(|backlog| BacklogWatch::new(backlog, message_bytes, readings, warmup, duration));
+        let mut course = Course::new(timeline, backlog, message_bytes);
+        let conducted = self.conduct(crews, start_ns, window, readings, &mut course);
+        Ok(self.outcome(rate, conducted, course))
     }
 
     /// The whole load of one step.
@@ -84,7 +107,12 @@ impl Run<'_> {
         let starts_at = self.end_offsets()?;
         let window = Window {
             start_ns: plan.warmup.as_nanos() as u64,
-            end_ns: (plan.warmup + plan.duration).as_nanos() as u64,
+            end_ns: match self.plan.backlog {
+                // It ends when the backlog is drained.
+                Some(_) => LOAD_MAX,
+                None => plan.warmup + plan.duration,
+            }
+            .as_nanos() as u64,
         };
         let producer = |(producer, identity)| ProducerOrder {
             // Every step has producers of its own, so that no sequence is used twice.
@@ -98,6 +126,10 @@ impl Run<'_> {
             topics: self.topics.iter().map(|topic| (**topic).clone()).collect(),
             producers: (0..).zip(self.identities()?).map(producer).collect(),
             consumers: self.tails(&starts_at),
+            replays: self
+                .plan
+                .replay
+                .map_or_else(Vec::new, |replay| self.replay_plans(replay)),
             window,
             drain_until_ns: window.end_ns + DRAIN.as_nanos() as u64,
             acks: self.plan.acks,
@@ -160,7 +192,7 @@ impl Run<'_> {
         }
     }
 
-    fn outcome(&self, rate: Rate, conducted: Conducted, timeline: Timeline) -> StepOutcome {
+    fn outcome(&self, rate: Rate, conducted: Conducted, course: Course) -> StepOutcome {
         let Conducted {
             harvest,
             meter_before,
@@ -174,6 +206,8 @@ impl Run<'_> {
             end_to_end,
             errors,
             consumer_errors,
+            replay_passes,
+            replay_errors,
             resent,
             unsent_records,
             ledgers,
@@ -211,9 +245,16 @@ impl Run<'_> {
             consumer_errors,
             resent,
             unsent_records,
+            replay_mb_per_s: self
+                .plan
+                .replay
+                .map(|_| per_s(after.replayed_bytes, before.replayed_bytes) / 1e6),
+            replay_passes: self.plan.replay.map(|_| replay_passes),
+            replay_errors,
+            backlog: course.backlog_report(),
             cpu: meter_after.since(&meter_before, acked_bytes),
-            outages: outages(&timeline.seconds),
-            timeline: timeline.seconds,
+            outages: outages(&course.timeline.seconds),
+            timeline: course.timeline.seconds.clone(),
         };
         let histograms = StepHistograms {
             seconds,
@@ -223,6 +264,7 @@ impl Run<'_> {
                 ("generator-lag", lag),
                 ("send-delay", send_delay),
             ],
+            by_stage: course.stage_latencies(),
         };
         let mut by_topic: Vec<Vec<Ledger>> = self.topics.iter().map(|_| Vec::new()).collect();
         for of in ledgers {

@@ -64,6 +64,14 @@ pub fn create(
     Ok((topics, created))
 }
 
+/// Topics that others made, as they are.
+pub fn existing(cluster: &Cluster, names: &[String]) -> Result<Vec<Arc<Topic>>, ClientError> {
+    names
+        .iter()
+        .map(|name| cluster.existing_topic(name).map(Arc::new))
+        .collect()
+}
+
 impl Run<'_> {
     pub(super) fn end_offsets(&self) -> Result<Vec<Vec<i64>>, ClientError> {
         self.topics

@@ -1,6 +1,7 @@
 //! A run's report as sizing reads it: the figures in it.
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 /// A report of schema version 1, as far as sizing reads it.
 #[derive(Deserialize)]
@@ -55,6 +56,9 @@ struct Write {
 pub struct Step {
     pub acked_mb_per_s: f64,
     consumed_mb_per_s: f64,
+    /// What these cost the broker is in its CPU and is not known apart.
+    replay_mb_per_s: Option<f64>,
+    backlog: Option<IgnoredAny>,
     cpu: Cpu,
 }
 
@@ -107,6 +111,9 @@ impl RunReport {
             return None;
         }
         let step = self.busiest_step()?;
+        if step.replay_mb_per_s.is_some() || step.backlog.is_some() {
+            return None;
+        }
         let whole = step.cpu.broker_cpu_s_per_gb?;
         if step.consumed_mb_per_s <= 0.0 {
             return Some(whole);

@@ -124,6 +124,7 @@ impl BuiltIn {
             producer_rate: Some(self.rate),
             warmup: None,
             test_duration: None,
+            backlog: None,
             batch_bytes: Some(usual_batch_bytes(self.topics * self.partitions_per_topic)),
         }
     }
@@ -141,6 +142,12 @@ fn usual_batch_bytes(partitions: u32) -> u64 {
 /// The benchmark's names for loads whose consumers begin behind a backlog.
 pub fn is_backlog(name: &str) -> bool {
     name.starts_with("backlog-") || name.ends_with("-backlog")
+}
+
+/// The load that the backlog is of.
+pub fn without_backlog(name: &str) -> &str {
+    let name = name.strip_prefix("backlog-").unwrap_or(name);
+    name.strip_suffix("-backlog").unwrap_or(name)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::Workload;
+use super::{Backlog, Workload};
 use crate::keys::KeyDistributor;
 use crate::payload::Payload;
 use crate::quantity::Rate;
@@ -44,18 +44,6 @@ impl Workload {
                 key,
             })
         };
-        let backlog_gb = file.number("consumerBacklogSizeGB")?.unwrap_or(0.0);
-        if backlog_gb > 0.0 {
-            return Err(FileError::NotSupported {
-                file: file.file().to_owned(),
-                key: "consumerBacklogSizeGB".to_owned(),
-                reason: "above 0 is not supported: consumers follow the producers, and the log is read from \
-                         its start after the load"
-                    .to_owned(),
-            });
-        }
-        // Says when a backlog counts as drained, and there is none.
-        file.number("backlogDrainRatio")?;
         let minutes = |key| {
             let minutes = file.number(key)?;
             Ok(minutes.map(|minutes| Duration::from_secs_f64(minutes.min(1e6) * 60.0)))
@@ -77,9 +65,28 @@ impl Workload {
             },
             warmup: Some(minutes("warmupDurationMinutes")?.unwrap_or(WARMUP_DEFAULT)),
             test_duration: minutes("testDurationMinutes")?,
+            backlog: backlog(file)?,
             batch_bytes: None,
         })
     }
+}
+
+/// The benchmark counts 2^30 bytes as a GB, over all subscriptions.
+fn backlog(file: &SettingsFile) -> Result<Option<Backlog>, FileError> {
+    let size_gb = file.number("consumerBacklogSizeGB")?.unwrap_or(0.0);
+    let drain_ratio = file
+        .number("backlogDrainRatio")?
+        .unwrap_or(Backlog::DRAIN_RATIO_DEFAULT);
+    if drain_ratio > 1.0 {
+        return Err(FileError::Value {
+            file: file.file().to_owned(),
+            key: "backlogDrainRatio".to_owned(),
+            expected: "from 0 to 1",
+            got: drain_ratio.to_string(),
+        });
+    }
+    let bytes = (size_gb * f64::from(1 << 30)).round() as u64;
+    Ok((bytes > 0).then_some(Backlog { bytes, drain_ratio }))
 }
 
 fn payload(file: &SettingsFile, path: &Path) -> Result<Payload, FileError> {
@@ -179,13 +186,28 @@ mod tests {
     }
 
     #[test]
+    fn a_backlog_is_counted_in_powers_of_two_and_drained_whole_unless_the_file_says_otherwise() {
+        let backlog = |lines: &str| workload(&format!("{SHAPE}{lines}")).unwrap().backlog;
+        assert_eq!(backlog("consumerBacklogSizeGB: 0\n"), None);
+        let expected = |drain_ratio| {
+            Some(Backlog {
+                bytes: 2 << 30,
+                drain_ratio,
+            })
+        };
+        assert_eq!(backlog("consumerBacklogSizeGB: 2\n"), expected(1.0));
+        let ratio = "consumerBacklogSizeGB: 2\nbacklogDrainRatio: 0.9\n";
+        assert_eq!(backlog(ratio), expected(0.9));
+    }
+
+    #[test]
     fn what_the_load_cannot_follow_is_refused_and_not_ignored() {
         let message = |line: &str| {
             workload(&format!("{SHAPE}{line}\n"))
                 .unwrap_err()
                 .to_string()
         };
-        assert!(message("consumerBacklogSizeGB: 100").contains("consumerBacklogSizeGB above 0"));
+        assert!(message("backlogDrainRatio: 2").contains("from 0 to 1"));
         assert!(message("keyDistributor: HOT").contains("NO_KEY"));
         assert!(message("randomBytesRatio: 50").contains("from 0 to 1"));
         assert!(message("partitionPerTopic: 1").contains("did you mean 'partitionsPerTopic'?"));

@@ -3,6 +3,7 @@
 //! Owns: what is shown in which order, and how. Must never know: how anything was measured. Everything on the page is in
 //! `report.json` or in the raw histograms.
 
+mod backlog;
 mod search;
 mod sections;
 
@@ -17,6 +18,7 @@ pub fn html(report: &Report, histograms: &[RawHistogram]) -> String {
         @if let Some(found) = &report.search { (search::tries(found)) }
         (sections::figures(report))
         (sections::throughput(report))
+        (backlog::backlogs(report))
         (sections::latency(report, histograms))
         (sections::cpu(report))
         (sections::baselines(report))

@@ -50,6 +50,7 @@ pub fn summary(report: &Report) -> Markup {
             AuditOutcome::Passed => p {
                 (audit.records_acked) " records confirmed, and the logs grew by at least as many; they were not read back."
             },
+            AuditOutcome::NotRun if report.workload.producers_per_topic == 0 => p class="soft" { "Nothing was produced; there is nothing to audit." },
             AuditOutcome::NotRun => p class="soft" { "No audit: nothing is proven about loss." },
             AuditOutcome::Incomplete => p class="bad" { "The audit did not end: nothing is proven about loss." },
             AuditOutcome::Failed => p class="bad" { "The audit failed: see the text of the report below." },
@@ -64,6 +65,7 @@ pub fn summary(report: &Report) -> Markup {
                     ", p50 " (number(latency.p50_ms)) " ms, p99 " (number(latency.p99_ms)) " ms, p99.9 "
                     (number(latency.p999_ms)) " ms"
                 }
+                @if let Some(rate) = step.replay_mb_per_s { ", " (number(rate)) " MB/s replayed beside it" }
                 "; " (Limit::of(step, &baselines)) "."
             }
         }
@@ -116,6 +118,7 @@ pub fn throughput(report: &Report) -> Markup {
             over_time(step, "offered", |second| second.offered_mb_per_s),
             over_time(step, "confirmed", |second| Some(second.acked_mb_per_s)),
             over_time(step, "consumed", consumed),
+            over_time(step, "replayed", |second| second.replay_mb_per_s),
         ];
         second_by_second(&format!("Throughput at {}", step.rate), "MB/s", step, lines)
     });
@@ -129,7 +132,25 @@ pub fn throughput(report: &Report) -> Markup {
         ];
         second_by_second(&format!("Latency at {}", step.rate), "ms", step, lines)
     });
-    let charts = throughput.chain(latency);
+    let replays = report.reads.iter().filter_map(|read| {
+        let replay = read.replay.as_ref()?;
+        let seconds = replay.timeline.iter();
+        let read = Line {
+            name: "read".to_owned(),
+            points: seconds.map(|it| (it.at_s, it.mb_per_s)).collect(),
+        };
+        let axes = Axes {
+            x: "s since the start, warm-up included",
+            y: "MB/s",
+            shaded: &[],
+        };
+        Some(charts::lines(
+            &format!("Reading from {}", replay.from),
+            axes,
+            &[read],
+        ))
+    });
+    let charts = throughput.chain(latency).chain(replays);
     html! {
         h2 { "Second by second" }
         div class="charts" { @for chart in charts { (chart) } }
@@ -142,7 +163,7 @@ pub fn throughput(report: &Report) -> Markup {
                 tr { th { "read" } th class="number" { "MB/s" } th class="number" { "records" } th class="number" { "broker CPU-s/GB" } }
                 @for read in &report.reads {
                     tr {
-                        td { (format!("{:?}", read.kind).to_lowercase()) @if !read.reached_end { " (not to the end)" } }
+                        td { (read.kind.name()) @if !read.reached_end { " (not to the end)" } }
                         td class="number" { (number(read.mb_per_s)) }
                         td class="number" { (read.records) }
                         td class="number" { @if let Some(cost) = read.cpu.broker_cpu_s_per_gb { (number(cost)) } }
@@ -163,7 +184,12 @@ fn over_time(step: &StepReport, name: &str, of: impl Fn(&Second) -> Option<f64>)
     }
 }
 
-fn second_by_second(caption: &str, unit: &str, step: &StepReport, lines: [Line; 3]) -> Markup {
+fn second_by_second(
+    caption: &str,
+    unit: &str,
+    step: &StepReport,
+    lines: impl IntoIterator<Item = Line>,
+) -> Markup {
     let axes = Axes {
         x: "s since the start, warm-up included",
         y: unit,
@@ -210,6 +236,9 @@ pub fn latency(report: &Report, histograms: &[RawHistogram]) -> Markup {
         .enumerate()
         .filter(|(_, step)| step.load == Loop::Open)
         .collect();
+    if report.steps.is_empty() {
+        return html! {};
+    }
     let by_load = load_points(report);
     if by_load.is_empty() {
         return html! {
@@ -217,16 +246,28 @@ pub fn latency(report: &Report, histograms: &[RawHistogram]) -> Markup {
             p class="soft" { "No rate was fixed: a closed loop hides the waiting, and its latency is not shown." }
         };
     }
+    let line = |index: usize, kind: &str, name: String| {
+        let tag = RawHistogram::tag_of(index, kind);
+        let raw = histograms.iter().find(|raw| raw.tag == tag)?;
+        let points = curve(raw);
+        Some(Line { name, points })
+    };
+    // A backlog's stages have a curve each, where the whole step would blur them.
     let curves: Vec<Line> = open
         .iter()
-        .filter_map(|(index, step)| {
-            let tag = RawHistogram::tag_of(*index, "publish");
-            let raw = histograms.iter().find(|raw| raw.tag == tag)?;
-            Some(Line {
-                name: step.rate.to_string(),
-                points: curve(raw),
-            })
+        .flat_map(|(index, step)| match &step.backlog {
+            None => vec![line(*index, "publish", step.rate.to_string())],
+            Some(backlog) => {
+                let stages = backlog.stretches.iter().map(|it| it.stage.name());
+                stages
+                    .map(|stage| {
+                        let name = format!("{}, {stage}", step.rate);
+                        line(*index, &format!("publish-{stage}"), name)
+                    })
+                    .collect()
+            }
         })
+        .flatten()
         .collect();
     let against_load = |name: &str, of: fn(&LatencySummary) -> f64| {
         let points = by_load
@@ -296,7 +337,7 @@ pub fn cpu(report: &Report) -> Markup {
         .iter()
         .map(|step| (format!("produce, {}", step.rate), &step.cpu, step.seconds))
         .chain(report.reads.iter().map(|read| {
-            let name = format!("fetch, {:?}", read.kind).to_lowercase();
+            let name = format!("fetch, {}", read.kind.name());
             (name, &read.cpu, read.seconds)
         }))
         .collect();

@@ -14,6 +14,7 @@ use crate::quantity::{self, Bytes};
 use crate::replay_from::ReplayFrom;
 use crate::series::Contender;
 use crate::sizing::SizeArgs;
+use crate::unit_costs::UnitCostsArgs;
 use crate::workload;
 
 #[derive(Parser)]
@@ -31,6 +32,8 @@ pub enum Command {
     Baseline(BaselineArgs),
     /// Tell how many brokers a load needs, and what decides it
     Size(Box<SizeArgs>),
+    /// Measure what a byte, a request and a partition cost a broker, for `size`, and whether a mixed load costs what they add up to
+    UnitCosts(UnitCostsArgs),
     /// List the built-in workloads
     Workloads,
     /// Print what a run found, from its directory

@@ -42,6 +42,7 @@ mod settings_file; // YAML whose keys are all known
 mod sizing; // how many brokers a load needs
 mod spelling; // what a misspelt name meant
 mod timeline; // second by second
+mod unit_costs; // what a byte, a request, a partition cost
 mod workload; // built-in loads, and those from files
 
 use std::process::ExitCode;
@@ -60,6 +61,7 @@ use crate::progress::Progress;
 use crate::report::AuditOutcome;
 use crate::series::Series;
 use crate::sizing::SizeArgs;
+use crate::unit_costs::UnitCostsArgs;
 
 /// It was measured, and is not as it must be: records are lost, doubled, reordered or changed, or a bound was exceeded.
 const EXIT_NOT_GOOD: u8 = 1;
@@ -76,6 +78,10 @@ fn main() -> ExitCode {
         }
         Command::Baseline(arguments) => baseline(&arguments),
         Command::Size(arguments) => size(&arguments),
+        Command::UnitCosts(mut arguments) => {
+            arguments.argv = std::env::args().collect();
+            unit_costs(&arguments)
+        }
         Command::Workloads => workloads(),
         Command::Show(arguments) => show(&arguments),
         Command::Rerun(arguments) => rerun(&arguments),
@@ -183,6 +189,36 @@ fn size(arguments: &SizeArgs) -> ExitCode {
         println!("\nPage: {}", path.display());
     }
     ExitCode::SUCCESS
+}
+
+fn unit_costs(arguments: &UnitCostsArgs) -> ExitCode {
+    let interrupt = match Interrupt::install() {
+        Ok(interrupt) => interrupt,
+        Err(error) => return fail(EXIT_FAILED, &error),
+    };
+    let report = match unit_costs::measure(arguments, &interrupt) {
+        Ok(report) => report,
+        Err(error) if error.is_usage() => return fail(EXIT_USAGE, &error),
+        Err(error) => return fail(EXIT_FAILED, &error),
+    };
+    let text = unit_costs::text(&report);
+    print!("{text}");
+    if let Some(path) = &arguments.json
+        && let Err(error) = report::write_json(&report, path)
+    {
+        return fail(EXIT_FAILED, &error);
+    }
+    if let Some(directory) = &arguments.out {
+        let page = unit_costs::page(&report);
+        if let Err(error) = report::write_files(&report, &text, &page, directory) {
+            return fail(EXIT_FAILED, &error);
+        }
+        println!("Report: {}", directory.join("report.html").display());
+    }
+    match report.valid {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::from(EXIT_NOT_GOOD),
+    }
 }
 
 fn workloads() -> ExitCode {

@@ -267,6 +267,34 @@ pub fn cpu_ns_per_gb(text: &str) -> Result<u64, QuantityError> {
     Ok(ns)
 }
 
+/// CPU time of one thing, as `40us`, in nanoseconds.
+pub fn cpu_ns(text: &str) -> Result<u64, QuantityError> {
+    const CPU_NS_MAX: u64 = 1_000_000_000;
+    let (number, unit) = split(text)?;
+    let ns = match unit {
+        "ns" => positive(text, number, 1.0)?,
+        "us" => positive(text, number, 1e3)?,
+        "ms" => positive(text, number, 1e6)?,
+        "" => {
+            return Err(QuantityError::NoUnit {
+                text: text.to_owned(),
+                example: "40us",
+            });
+        }
+        _ => {
+            return Err(QuantityError::UnknownUnit {
+                text: text.to_owned(),
+                unit: unit.to_owned(),
+                known: "ns, us and ms",
+            });
+        }
+    };
+    if ns > CPU_NS_MAX {
+        return Err(QuantityError::TooLarge(text.to_owned()));
+    }
+    Ok(ns)
+}
+
 /// How many times as much, as `1.5`.
 pub fn factor(text: &str) -> Result<f64, QuantityError> {
     match split(text)? {
@@ -376,10 +404,16 @@ mod tests {
         assert_eq!(cpu_ns_per_gb("1.5s/GB"), Ok(1_500_000_000));
         assert_eq!(bytes_with_unit("20TB"), Ok(Bytes(20_000_000_000_000)));
         assert_eq!(duration("7d"), Ok(Duration::from_secs(604_800)));
+        assert_eq!(cpu_ns("1.5us"), Ok(1_500));
         let no_unit = |error| matches!(error, QuantityError::NoUnit { .. });
         assert!(no_unit(bytes_per_s("500").unwrap_err()));
         assert!(no_unit(percent("70").unwrap_err()));
         assert!(no_unit(cpu_ns_per_gb("1.5").unwrap_err()));
+        assert!(no_unit(cpu_ns("40").unwrap_err()));
+        assert_eq!(
+            cpu_ns("1001ms"),
+            Err(QuantityError::TooLarge("1001ms".to_owned()))
+        );
         assert!(no_unit(bytes_with_unit("1000").unwrap_err()));
     }
 

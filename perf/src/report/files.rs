@@ -94,14 +94,26 @@ pub fn write_directory(
     histograms: &[RawHistogram],
     directory: &Path,
 ) -> Result<(), WriteError> {
-    let failed = |path: PathBuf| move |source| WriteError { path, source };
-    fs::create_dir_all(directory).map_err(failed(directory.to_owned()))?;
-    write_json(report, &directory.join("report.json"))?;
-    write_text(&text(report), &directory.join(TEXT_FILE))?;
     let page = page::html(report, histograms);
-    write_text(&page, &directory.join("report.html"))?;
+    write_files(report, &text(report), &page, directory)?;
     let path = directory.join("latency.hlog");
-    write_histograms(report, histograms, &path).map_err(failed(path))
+    write_histograms(report, histograms, &path).map_err(|source| WriteError { path, source })
+}
+
+/// Writes `report.json`, `report.txt` and `report.html`, whatever they are about.
+pub fn write_files(
+    report: &impl serde::Serialize,
+    text: &str,
+    page: &str,
+    directory: &Path,
+) -> Result<(), WriteError> {
+    fs::create_dir_all(directory).map_err(|source| WriteError {
+        path: directory.to_owned(),
+        source,
+    })?;
+    write_json(report, &directory.join("report.json"))?;
+    write_text(text, &directory.join(TEXT_FILE))?;
+    write_text(page, &directory.join("report.html"))
 }
 
 fn write_histograms(report: &Report, histograms: &[RawHistogram], path: &Path) -> io::Result<()> {

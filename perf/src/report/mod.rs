@@ -15,11 +15,12 @@ mod summary;
 mod workloads;
 
 pub use files::{
-    RawHistogram, WriteError, default_directory, read_text, write_directory, write_json, write_text,
+    RawHistogram, WriteError, default_directory, read_text, write_directory, write_files,
+    write_json, write_text,
 };
 pub use headline::Headline;
 pub use search::{SearchReport, TryKind, TryReport};
-pub use stored::{StoredError, StoredReport};
+pub use stored::{Schema, StoredError, StoredReport};
 pub use summary::{baseline_text, number, text};
 pub use workloads::workloads_text;
 

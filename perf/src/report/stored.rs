@@ -1,5 +1,6 @@
-//! A report of a run, read back.
+//! A report, read back.
 
+use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,21 +19,50 @@ pub enum StoredError {
         path: PathBuf,
         source: serde_json::Error,
     },
-    #[error("{path}: its schema is {found}, not {SCHEMA} version {SCHEMA_VERSION}", path = path.display())]
-    Schema { path: PathBuf, found: String },
+    #[error("{path}: its schema is {found}, not {wanted}", path = path.display())]
+    Schema {
+        path: PathBuf,
+        found: String,
+        wanted: String,
+    },
     #[error("{path}: the run is not valid: {reason}", path = path.display())]
     NotValid { path: PathBuf, reason: String },
 }
 
+/// What a report is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Schema {
+    pub name: &'static str,
+    pub version: u32,
+}
+
+impl Schema {
+    pub const RUN: Self = Self {
+        name: SCHEMA,
+        version: SCHEMA_VERSION,
+    };
+}
+
+impl fmt::Display for Schema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} version {}", self.name, self.version)
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct StoredReport {
+    schema: Schema,
     path: PathBuf,
     value: Value,
 }
 
 impl StoredReport {
-    /// The report in a file, or the `report.json` of a directory.
+    /// The report of a run in a file, or the `report.json` of a directory.
     pub fn read(path: &Path) -> Result<Self, StoredError> {
+        Self::read_one_of(path, &[Schema::RUN])
+    }
+
+    fn read_one_of(path: &Path, wanted: &[Schema]) -> Result<Self, StoredError> {
         let path = match path.is_dir() {
             true => path.join("report.json"),
             false => path.to_owned(),
@@ -47,19 +77,36 @@ impl StoredReport {
         };
         let schema = value.get("schema").and_then(Value::as_str);
         let version = value.get("schema_version").and_then(Value::as_u64);
-        if schema != Some(SCHEMA) || version != Some(u64::from(SCHEMA_VERSION)) {
+        let known = wanted.iter().find(|wanted| {
+            schema == Some(wanted.name) && version == Some(u64::from(wanted.version))
+        });
+        let Some(known) = known else {
             let version =
                 version.map_or_else(|| "no version".to_owned(), |n| format!("version {n}"));
             let found = format!("{}, {version}", schema.unwrap_or("none"));
-            return Err(StoredError::Schema { path, found });
-        }
-        Ok(Self { path, value })
+            let wanted: Vec<String> = wanted.iter().map(Schema::to_string).collect();
+            return Err(StoredError::Schema {
+                path,
+                found,
+                wanted: wanted.join(" or "),
+            });
+        };
+        Ok(Self {
+            schema: *known,
+            path,
+            value,
+        })
     }
 
     /// The same, unless its figures must not be used: the run ended early, its audit found or proved nothing that it
     /// should, or the generator was late.
     pub fn read_valid(path: &Path) -> Result<Self, StoredError> {
-        let report = Self::read(path)?;
+        Self::read_valid_one_of(path, &[Schema::RUN])
+    }
+
+    /// The same of any report of these schemas.
+    pub fn read_valid_one_of(path: &Path, wanted: &[Schema]) -> Result<Self, StoredError> {
+        let report = Self::read_one_of(path, wanted)?;
         let reason = report.why_not_whole().or_else(|| report.why_late());
         report.unless(reason)
     }
@@ -80,6 +127,10 @@ impl StoredReport {
                 reason,
             }),
         }
+    }
+
+    pub fn schema(&self) -> Schema {
+        self.schema
     }
 
     pub fn path(&self) -> &Path {
@@ -104,6 +155,9 @@ impl StoredReport {
         let failure = text("/failure");
         if self.at("/complete") != true || failure.is_some() {
             return Some(failure.unwrap_or("it was ended early").to_owned());
+        }
+        if self.at("/valid") == false {
+            return Some(text("/reason").unwrap_or("it says so").to_owned());
         }
         match text("/audit/outcome") {
             Some(outcome @ ("failed" | "incomplete")) => Some(format!("its audit is {outcome}")),

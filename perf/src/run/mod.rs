@@ -9,6 +9,7 @@ mod conduct;
 mod course;
 mod error;
 mod generator;
+mod idle;
 mod meter;
 mod proof;
 mod reads;
@@ -17,6 +18,8 @@ mod search;
 mod seconds;
 mod step;
 mod topics;
+
+pub use self::idle::idle;
 
 pub use self::error::RunError;
 
@@ -91,14 +94,12 @@ pub struct Finished {
 
 /// What the command line asks for, with its report on disk.
 pub fn run_and_write(arguments: &RunArgs, interrupt: &Interrupt) -> Result<Finished, RunError> {
-    let plan = arguments.plan()?;
-    let payloads = PayloadPool::open(&plan.payload, plan.message_bytes)?;
+    let mut finished = run_unwritten(arguments, interrupt)?;
     let directory = match (&arguments.out, &arguments.json) {
         (Some(directory), _) => Some(directory.clone()),
         (None, Some(_)) => None,
-        (None, None) => Some(default_directory(&plan.workload)),
+        (None, None) => Some(default_directory(&finished.report.workload.name)),
     };
-    let mut finished = run(arguments, plan, payloads, interrupt.clone())?;
     if let Some(path) = &arguments.json {
         write_json(&finished.report, path)?;
     }
@@ -107,6 +108,13 @@ pub fn run_and_write(arguments: &RunArgs, interrupt: &Interrupt) -> Result<Finis
     }
     finished.directory = directory;
     Ok(finished)
+}
+
+/// What the command line asks for, without any file.
+pub fn run_unwritten(arguments: &RunArgs, interrupt: &Interrupt) -> Result<Finished, RunError> {
+    let plan = arguments.plan()?;
+    let payloads = PayloadPool::open(&plan.payload, plan.message_bytes)?;
+    Ok(run(arguments, plan, payloads, interrupt.clone())?)
 }
 
 /// An error is only what kept the run from measuring anything.

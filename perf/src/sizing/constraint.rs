@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use super::broker_capacity::BrokerCapacity;
+use super::broker_capacity::{BrokerCapacity, CPU_UNITS_PER_CORE};
 use super::demand::Demand;
 use super::notation;
 use crate::quantity::Percent;
@@ -36,13 +36,15 @@ impl Resource {
         }
     }
 
-    /// For I ingest, R copies, F reader groups, T retention, P partitions; of the cluster, which n brokers share.
+    /// For I ingest, R copies, F reader groups, Q Produce requests, T retention, P partitions; of the cluster, which n brokers share.
     pub fn formula(self) -> &'static str {
         match self {
             Self::DiskBandwidth | Self::NetworkIn => "I*R",
             Self::DiskSpace => "I*R*T, I on average",
             Self::NetworkOut => "I*(R-1+F)",
-            Self::Cpu => "I*(c_lead + (R-1)*(c_send + c_follow) + F*c_fetch)",
+            Self::Cpu => {
+                "I*(c_lead + (R-1)*(c_send + c_follow) + F*c_fetch) + Q*(c_request + F*c_fetch_request) + P*R*c_partition"
+            }
             Self::Partitions => "P*R",
             Self::Memory => "P*R*bytes + I*R*cached",
             Self::Copies => "R",
@@ -74,9 +76,6 @@ impl Resource {
         }
     }
 }
-
-/// CPU is counted in bytes/s * ns/GB, so that nothing is rounded: a core has 10^9 ns a second, a GB 10^9 bytes.
-const CPU_UNITS_PER_CORE: u128 = 1_000_000_000 * 1_000_000_000;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Constraint {
@@ -127,10 +126,7 @@ impl Constraint {
             ),
             Self {
                 resource: Resource::Cpu,
-                cluster_needs: peak
-                    * broker
-                        .cost
-                        .cluster_ns_per_gb(demand.copies.value, demand.reader_groups.value),
+                cluster_needs: broker.cost.cluster_cpu(demand),
                 broker_has: u128::from(broker.cores.value) * CPU_UNITS_PER_CORE,
             },
             of(
@@ -150,7 +146,9 @@ impl Constraint {
     /// Brokers that give enough if each uses no more than this share of what it has.
     pub fn brokers(&self, used: Percent) -> u64 {
         let of_all = u128::from(Percent::ALL.hundredths);
-        let brokers = (self.cluster_needs * of_all)
+        let brokers = self
+            .cluster_needs
+            .saturating_mul(of_all)
             .div_ceil(self.broker_has * u128::from(used.hundredths))
             .max(1);
         u64::try_from(brokers).unwrap_or(u64::MAX)

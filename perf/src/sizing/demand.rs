@@ -20,6 +20,10 @@ pub struct Demand {
     pub retention_s: Sourced<u64>,
     /// Consumer groups that each read everything.
     pub reader_groups: Sourced<u64>,
+    /// Of those, how many do not keep up and read from the disk.
+    pub cold_reader_groups: Sourced<u64>,
+    /// Payload that a producer puts into one request.
+    pub request_bytes: Sourced<u64>,
     /// Payload of the busiest topic, on average.
     pub topic_ingest_bytes_per_s: Sourced<u64>,
     /// Payload that one consumer server processes.
@@ -51,6 +55,17 @@ impl Demand {
 
     pub fn messages_per_s(&self) -> f64 {
         self.ingest_bytes_per_s.value as f64 / self.message_bytes.value as f64
+    }
+
+    /// Produce requests a second at the busiest time.
+    pub fn peak_requests_per_s(&self) -> u64 {
+        let peak = self.ingest_bytes_per_s.value as f64 * self.peak_factor.value;
+        (peak / self.sized_request_bytes() as f64).ceil() as u64
+    }
+
+    /// Payload of a request; a message is never cut.
+    pub fn sized_request_bytes(&self) -> u64 {
+        self.request_bytes.value.max(self.message_bytes.value)
     }
 
     /// Partitions of the busiest topic: all there are if it is the only one, else as many as it needs.

@@ -21,8 +21,9 @@ pub struct SizeArgs {
     pub demand: DemandArgs,
     #[command(flatten)]
     pub broker: BrokerArgs,
-    /// Take the disk's rate, cores, memory, c_lead and c_fetch from a report of `corelog-perf run`, or from all reports
-    /// in a directory; may be repeated. A flag comes before a report
+    /// Take the disk's rate, cores, memory, c_lead and c_fetch from a report of `corelog-perf run`, or all costs of CPU and
+    /// of partitions from one of `corelog-perf unit-costs`, or both from all reports in a directory; may be repeated. A
+    /// flag comes before a report
     #[arg(long, value_name = "PATH", help_heading = "Broker")]
     pub from: Vec<PathBuf>,
     /// Use at most this share of what a broker has
@@ -60,6 +61,12 @@ pub struct DemandArgs {
     /// Consumer groups that each read everything [default: 1]
     #[arg(long, value_name = "COUNT", value_parser = value_parser!(u64).range(1..=10_000), allow_hyphen_values = true)]
     pub readers: Option<u64>,
+    /// How many of these groups do not keep up, so that what they read comes from the disk [default: 0]
+    #[arg(long, value_name = "COUNT", value_parser = value_parser!(u64).range(0..=10_000), allow_hyphen_values = true)]
+    pub cold_readers: Option<u64>,
+    /// What producers put into one request, before compression; small requests cost CPU where c_request is known [default: 1MB]
+    #[arg(long, value_name = "SIZE", value_parser = quantity::bytes_with_unit, allow_hyphen_values = true)]
+    pub request_size: Option<Bytes>,
     /// Share of the ingest that the busiest topic brings [default: all of it]
     #[arg(long, value_name = "RATE", value_parser = quantity::bytes_per_s, allow_hyphen_values = true)]
     pub topic_ingest: Option<u64>,
@@ -116,6 +123,18 @@ pub struct BrokerArgs {
     /// CPU of a follower to take and write [default: 1.2s/GB]
     #[arg(long, value_name = "COST", value_parser = quantity::cpu_ns_per_gb, allow_hyphen_values = true)]
     pub c_follow: Option<u64>,
+    /// CPU of a leader to send from the disk to a consumer that does not keep up [default: 0.5s/GB]
+    #[arg(long, value_name = "COST", value_parser = quantity::cpu_ns_per_gb, allow_hyphen_values = true)]
+    pub c_cold: Option<u64>,
+    /// CPU of each Produce request beside its bytes, as 40us [default: none, it is in c_lead]
+    #[arg(long, value_name = "TIME", value_parser = quantity::cpu_ns, allow_hyphen_values = true)]
+    pub c_request: Option<u64>,
+    /// CPU of each Produce request that a consumer that keeps up reads, beside its bytes [default: none, it is in c_fetch]
+    #[arg(long, value_name = "TIME", value_parser = quantity::cpu_ns, allow_hyphen_values = true)]
+    pub c_fetch_request: Option<u64>,
+    /// CPU of each copy of a partition in each second [default: none]
+    #[arg(long, value_name = "TIME", value_parser = quantity::cpu_ns, allow_hyphen_values = true)]
+    pub c_partition: Option<u64>,
 }
 
 /// What producers send, counted either way.
@@ -157,6 +176,10 @@ pub enum SizeError {
         "--topic-ingest is more than --ingest: a topic brings no more than all topics together"
     )]
     TopicAboveIngest,
+    #[error(
+        "--cold-readers {cold} is more than --readers {readers}: they are some of these groups"
+    )]
+    ColdAboveReaders { cold: u64, readers: u64 },
     #[error("--message-size is larger than --segment-bytes: a segment holds at least one message")]
     MessageAboveSegment,
     #[error(
@@ -182,8 +205,11 @@ const PARTITIONS_PER_BROKER: u64 = 4_000;
 const PARTITION_MEMORY_BYTES: u64 = 1_000_000;
 const LEAD_NS_PER_GB: u64 = 1_200_000_000;
 const FETCH_NS_PER_GB: u64 = 500_000_000;
+/// What is not measured apart is in the costs of bytes.
+const IN_THE_BYTES: u64 = 0;
 
 const MESSAGE_BYTES: u64 = 1_000;
+pub const REQUEST_BYTES: u64 = 1_000_000;
 const COPIES: u64 = 3;
 const RETENTION_S: u64 = 7 * 86_400;
 const CONSUMER_BYTES_PER_S: u64 = 50_000_000;
@@ -218,6 +244,14 @@ impl DemandArgs {
                 Source::Derived,
             ),
         };
+        let readers = Sourced::flag_or(self.readers, 1);
+        let cold_readers = Sourced::flag_or(self.cold_readers, 0);
+        if cold_readers.value > readers.value {
+            return Err(SizeError::ColdAboveReaders {
+                cold: cold_readers.value,
+                readers: readers.value,
+            });
+        }
         Ok(Demand {
             ingest_bytes_per_s: Sourced::new(ingest, Source::Flag),
             message_bytes,
@@ -225,7 +259,9 @@ impl DemandArgs {
             compression_ratio: Sourced::flag_or(self.compression_ratio, 1.0),
             copies: Sourced::flag_or(self.copies, COPIES),
             retention_s: Sourced::flag_or(seconds("retention", self.retention)?, RETENTION_S),
-            reader_groups: Sourced::flag_or(self.readers, 1),
+            reader_groups: readers,
+            cold_reader_groups: cold_readers,
+            request_bytes: Sourced::flag_or(self.request_size.map(|size| size.0), REQUEST_BYTES),
             topic_ingest_bytes_per_s: topic_ingest,
             consumer_bytes_per_s: consumer,
             partitions,
@@ -290,8 +326,9 @@ impl BrokerArgs {
                 MEMORY_BYTES,
             ),
             partitions_max: Sourced::flag_or(self.partitions_per_broker, PARTITIONS_PER_BROKER),
-            partition_memory_bytes: Sourced::flag_or(
+            partition_memory_bytes: chosen(
                 self.partition_memory.map(|size| size.0),
+                &measured.partition_memory_bytes,
                 PARTITION_MEMORY_BYTES,
             ),
             cost: self.unit_costs(measured),
@@ -304,6 +341,18 @@ impl BrokerArgs {
             fetch_ns_per_gb: chosen(self.c_fetch, &measured.fetch_ns_per_gb, FETCH_NS_PER_GB),
             send_ns_per_gb: Sourced::flag_or(self.c_send, FETCH_NS_PER_GB),
             follow_ns_per_gb: Sourced::flag_or(self.c_follow, LEAD_NS_PER_GB),
+            cold_ns_per_gb: chosen(self.c_cold, &measured.cold_ns_per_gb, FETCH_NS_PER_GB),
+            request_ns: chosen(self.c_request, &measured.request_ns, IN_THE_BYTES),
+            fetch_request_ns: chosen(
+                self.c_fetch_request,
+                &measured.fetch_request_ns,
+                IN_THE_BYTES,
+            ),
+            partition_ns_per_s: chosen(
+                self.c_partition,
+                &measured.partition_ns_per_s,
+                IN_THE_BYTES,
+            ),
         }
     }
 }

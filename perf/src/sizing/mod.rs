@@ -17,6 +17,7 @@ mod run_report;
 mod source;
 #[cfg(test)]
 mod tests;
+mod unit_cost_report;
 mod walkthrough;
 
 use serde::Serialize;
@@ -57,7 +58,10 @@ pub fn size(arguments: &SizeArgs) -> Result<Sizing, SizeError> {
     if arguments.walkthrough {
         let measured = match arguments.from.as_slice() {
             [] => None,
-            paths => Some(measured::read(paths)?),
+            paths => Some(measured::read(
+                paths,
+                walkthrough::demand(1).sized_request_bytes(),
+            )?),
         };
         let with_costs = measured.map(|measured| {
             let costs = BrokerArgs::default().unit_costs(&measured);
@@ -75,7 +79,7 @@ pub fn size(arguments: &SizeArgs) -> Result<Sizing, SizeError> {
     check_copies(&demand, arguments.broker.brokers)?;
     let measured = match arguments.from.as_slice() {
         [] => measured::Measured::default(),
-        paths => measured::read(paths)?,
+        paths => measured::read(paths, demand.sized_request_bytes())?,
     };
     let capacity = arguments.broker.capacity(&measured)?;
     Ok(Sizing::Estimate(Box::new(Estimate::of(

@@ -73,6 +73,11 @@ pub fn cost(ns_per_gb: u64) -> String {
     format!("{} CPU-s/GB", number(ns_per_gb as f64 / 1e9))
 }
 
+/// A short CPU time.
+pub fn cpu_us(ns: u64) -> String {
+    format!("{} us", number(ns as f64 / 1e3))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -88,7 +88,7 @@ fn constraints(estimate: &Estimate) -> Markup {
     html! {
         h2 { "Constraints" }
         p {
-            "I is the ingest at its peak after compression, R the copies, F the reader groups, T the retention, P the partitions."
+            "I is the ingest at its peak after compression, R the copies, F the reader groups, Q the Produce requests, T the retention, P the partitions."
         }
         div class="wide" { table {
             tr {

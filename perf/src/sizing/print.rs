@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 
 use super::estimate::Estimate;
-use super::notation::{bytes, bytes_per_s, cost, count, number, seconds, share};
+use super::notation::{bytes, bytes_per_s, cost, count, cpu_us, number, seconds, share};
 use super::source::Source;
 use super::walkthrough::{Line, Part, Walkthrough};
 
@@ -58,6 +58,16 @@ pub fn demand_rows(estimate: &Estimate) -> Vec<Row> {
             "reader groups",
             count(demand.reader_groups.value),
             &demand.reader_groups.source,
+        ),
+        row(
+            "of them reading from disk",
+            count(demand.cold_reader_groups.value),
+            &demand.cold_reader_groups.source,
+        ),
+        row(
+            "Produce request",
+            bytes(demand.request_bytes.value as f64),
+            &demand.request_bytes.source,
         ),
         row(
             "busiest topic",
@@ -143,6 +153,26 @@ pub fn broker_rows(estimate: &Estimate) -> Vec<Row> {
             "c_follow",
             cost(costs.follow_ns_per_gb.value),
             &costs.follow_ns_per_gb.source,
+        ),
+        row(
+            "c_cold",
+            cost(costs.cold_ns_per_gb.value),
+            &costs.cold_ns_per_gb.source,
+        ),
+        row(
+            "c_request",
+            cpu_us(costs.request_ns.value),
+            &costs.request_ns.source,
+        ),
+        row(
+            "c_fetch_request",
+            cpu_us(costs.fetch_request_ns.value),
+            &costs.fetch_request_ns.source,
+        ),
+        row(
+            "c_partition, each second",
+            cpu_us(costs.partition_ns_per_s.value),
+            &costs.partition_ns_per_s.source,
         ),
     ]
 }
@@ -232,7 +262,7 @@ fn write_estimate(out: &mut String, estimate: &Estimate) -> fmt::Result {
     let n = count(chosen.value);
     writeln!(
         out,
-        "\nConstraints (I ingest at its peak after compression, R copies, F reader groups, T retention, P partitions)"
+        "\nConstraints (I ingest at its peak after compression, R copies, F reader groups, Q Produce requests, T retention, P partitions)"
     )?;
     writeln!(
         out,

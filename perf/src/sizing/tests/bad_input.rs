@@ -35,12 +35,18 @@ fn zero_negative_and_unitless_values_are_refused_with_their_flag() {
         "--c-fetch",
         "--c-send",
         "--c-follow",
+        "--c-cold",
+        "--c-request",
+        "--c-fetch-request",
+        "--c-partition",
+        "--request-size",
         "--headroom",
     ];
     let zero_of = |flag: &str| match flag {
         "--headroom" => "0%",
+        "--c-request" | "--c-fetch-request" | "--c-partition" => "0us",
         flag if flag.starts_with("--c-") => "0s/GB",
-        "--message-size" | "--segment-bytes" | "--disk-space" | "--memory"
+        "--request-size" | "--message-size" | "--segment-bytes" | "--disk-space" | "--memory"
         | "--partition-memory" => "0MB",
         _ => "0MB/s",
     };
@@ -119,6 +125,10 @@ fn values_that_contradict_each_other_are_refused_with_both_flags() {
             ["--topic-ingest", "--ingest"],
         ),
         (
+            ["--cold-readers", "3", "--readers", "2"],
+            ["--cold-readers", "--readers"],
+        ),
+        (
             ["--partitions", "5", "--consumer-rate", "50MB/s"],
             ["--partitions", "--consumer-rate"],
         ),
@@ -171,6 +181,16 @@ fn the_largest_values_do_not_overflow() {
         "1000s/GB",
         "--c-fetch",
         "1000s/GB",
+        "--request-size",
+        "1B",
+        "--message-size",
+        "1B",
+        "--c-request",
+        "1000ms",
+        "--c-fetch-request",
+        "1000ms",
+        "--c-partition",
+        "1000ms",
         "--headroom",
         "0.01%",
         "--partitions",

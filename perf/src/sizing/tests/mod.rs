@@ -4,6 +4,7 @@ mod bad_input;
 mod load;
 mod pages;
 mod reports;
+mod unit_costs;
 mod walkthrough;
 
 use clap::Parser;

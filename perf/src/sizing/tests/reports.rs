@@ -10,7 +10,7 @@ use super::{estimate, sized, walkthrough};
 
 /// What sizing reads of a report, and what must be the same in all: a disk of 800 MB/s, 2 CPU-s/GB of producing
 /// beside a consumer that costs 0.5 of them.
-fn report() -> Value {
+pub fn report() -> Value {
     let disk = |mb_per_s: f64| {
         json!({"disk": {"measured": {"o_direct": true, "writes": [
             {"mb_per_s": mb_per_s / 2.0}, {"mb_per_s": mb_per_s}

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::super::broker_capacity::UnitCosts;
+use super::super::broker_capacity::{CPU_UNITS_PER_CORE, UnitCosts};
 use super::super::constraint::{BrokerCounts, Constraint, Resource};
 use super::super::demand::Demand;
 use super::super::estimate::Refill;
@@ -108,8 +108,7 @@ pub fn lines(
 pub fn cpu(costs: &UnitCosts, brokers: u64, machine_cores: Option<&Sourced<u64>>) -> Vec<Line> {
     let load = demand(DAY_S);
     let gb_per_s = load.peak_bytes_per_s() as f64 / 1e9;
-    let ns_per_gb = costs.cluster_ns_per_gb(COPIES, load.reader_groups.value);
-    let cores = gb_per_s * ns_per_gb as f64 / 1e9;
+    let cores = costs.cluster_cpu(&load) as f64 / CPU_UNITS_PER_CORE as f64;
     let parts = [
         ("c_lead", &costs.lead_ns_per_gb),
         ("c_fetch", &costs.fetch_ns_per_gb),
@@ -129,6 +128,15 @@ pub fn cpu(costs: &UnitCosts, brokers: u64, machine_cores: Option<&Sourced<u64>>
             Line::new(name, value.source.to_string(), cpu_s_per_gb, "CPU-s/GB")
         })
         .collect();
+    let of_requests = [
+        ("c_request", &costs.request_ns),
+        ("c_fetch_request", &costs.fetch_request_ns),
+        ("c_partition, each second", &costs.partition_ns_per_s),
+    ];
+    let known = of_requests.iter().filter(|(_, cost)| cost.value > 0);
+    lines.extend(known.map(|(name, cost)| {
+        Line::new(name, cost.source.to_string(), cost.value as f64 / 1e3, "us")
+    }));
     lines.push(Line::new(
         "cores of all brokers",
         format!("{}, for {} GB/s", Resource::Cpu.formula(), number(gb_per_s)),

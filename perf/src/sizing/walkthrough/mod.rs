@@ -14,10 +14,10 @@ pub use self::line::Line;
 use super::broker_capacity::UnitCosts;
 use super::constraint::{BrokerCounts, Constraint, Resource};
 use super::demand::Demand;
-use super::flags::{DISK_BYTES_PER_S, NIC_BYTES_PER_S};
+use super::flags::{DISK_BYTES_PER_S, NIC_BYTES_PER_S, REQUEST_BYTES};
 use super::measured::Measured;
 use super::notation::bytes_per_s;
-use super::source::Sourced;
+use super::source::{Source, Sourced};
 use crate::quantity::Percent;
 
 pub const SCHEMA: &str = "corelog-perf-walkthrough";
@@ -87,6 +87,8 @@ pub fn demand(day_s: u64) -> Demand {
         copies: Sourced::text(COPIES),
         retention_s: Sourced::text(RETENTION_DAYS * day_s),
         reader_groups: Sourced::text(1),
+        cold_reader_groups: Sourced::text(0),
+        request_bytes: Sourced::new(REQUEST_BYTES, Source::Default),
         topic_ingest_bytes_per_s: Sourced::text(TOPIC_BYTES_PER_S),
         consumer_bytes_per_s: Sourced::text(CONSUMER_BYTES_PER_S),
         partitions: Sourced::text(TOPIC_BYTES_PER_S.div_ceil(CONSUMER_BYTES_PER_S)),

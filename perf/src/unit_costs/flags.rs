@@ -1,0 +1,53 @@
+//! The flags of `unit-costs`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, value_parser};
+
+use super::error::UnitCostsError;
+use crate::quantity;
+
+#[derive(Args)]
+pub struct UnitCostsArgs {
+    /// The whole command line, for the report
+    #[arg(skip)]
+    pub argv: Vec<String>,
+    /// Address of the broker; it should have nothing else to do
+    #[arg(long, default_value = "127.0.0.1:9092")]
+    pub bootstrap: String,
+    /// Process of the broker on this machine [default: who listens on the bootstrap port]
+    #[arg(long)]
+    pub broker_pid: Option<u32>,
+    /// What producers send in all paced runs. CPU for each byte and request falls as a broker gets busier, so that costs
+    /// hold near the rate that they were measured at
+    #[arg(long, default_value = "50MB/s", value_parser = quantity::bytes_per_s)]
+    pub rate: u64,
+    /// How long each of the runs and idle windows is measured
+    #[arg(long, default_value = "5s", value_parser = quantity::duration)]
+    pub duration: Duration,
+    /// Load before that which does not count
+    #[arg(long, default_value = "1s", value_parser = quantity::duration)]
+    pub warmup: Duration,
+    /// Partitions of the loaded topic
+    #[arg(long, default_value_t = 16, value_parser = value_parser!(u32).range(1..=10_000))]
+    pub partitions: u32,
+    /// Partitions that are created to see what idle ones cost, and deleted afterwards
+    #[arg(long, default_value_t = 1000, value_parser = value_parser!(u32).range(1..=100_000))]
+    pub idle_partitions: u32,
+    /// Write the report to this file
+    #[arg(long)]
+    pub json: Option<PathBuf>,
+    /// Write report.json, report.html and report.txt into this directory
+    #[arg(long)]
+    pub out: Option<PathBuf>,
+}
+
+impl UnitCostsArgs {
+    pub fn check(&self) -> Result<(), UnitCostsError> {
+        match self.duration.is_zero() {
+            true => Err(UnitCostsError::Zero { flag: "duration" }),
+            false => Ok(()),
+        }
+    }
+}

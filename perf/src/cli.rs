@@ -46,6 +46,8 @@ pub enum Command {
     Versus(VersusArgs),
     /// Be a broker that keeps nothing and answers at once: what a client costs against it is not the broker's cost
     NullBroker(NullBrokerArgs),
+    /// Put load on a broker for a run on another machine, which names this one with --workers
+    Worker(WorkerArgs),
 }
 
 #[derive(Args)]
@@ -124,6 +126,14 @@ pub struct NullBrokerArgs {
     /// Partitions of a topic that nobody created
     #[arg(long, default_value_t = 16)]
     pub partitions: u32,
+}
+
+#[derive(Args)]
+pub struct WorkerArgs {
+    /// Address to listen on, as 0.0.0.0:9096; whoever reaches it can put load on any address, so only in a network
+    /// that is trusted
+    #[arg(long)]
+    pub listen: SocketAddr,
 }
 
 #[derive(Args)]
@@ -256,6 +266,10 @@ pub struct RunArgs {
     /// They read to the end once and not over and over
     #[arg(long)]
     pub replay_once: bool,
+    /// Let these workers put the load on instead of this process: HOST:PORT each, separated by commas, where
+    /// 'corelog-perf worker' listens; producers and consumers are dealt out to them
+    #[arg(long, value_name = "ADDRESSES", value_delimiter = ',')]
+    pub workers: Vec<String>,
     /// Codec of the batches [default: the driver's, or none]
     #[arg(long)]
     pub compression: Option<Compression>,

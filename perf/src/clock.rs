@@ -25,6 +25,19 @@ impl Clock {
         self.origin.elapsed().as_nanos() as u64
     }
 
+    /// What the wall clock showed at this clock's start.
+    pub fn origin_unix_ns(&self) -> i64 {
+        self.origin_unix_ns
+    }
+
+    /// The same instants under another machine's wall clock.
+    pub fn with_origin_unix_ns(self, origin_unix_ns: i64) -> Self {
+        Self {
+            origin_unix_ns,
+            ..self
+        }
+    }
+
     /// What the wall clock showed, or will show, at an instant of this run.
     pub fn unix_ns(&self, at_ns: u64) -> i64 {
         self.origin_unix_ns + at_ns as i64

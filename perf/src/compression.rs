@@ -4,6 +4,7 @@ use std::io::{self, Read};
 
 use clap::ValueEnum;
 use flate2::read::GzDecoder;
+use serde::{Deserialize, Serialize};
 
 /// No batch of this tool is larger; a damaged one may claim to be.
 const PLAIN_BYTES_MAX: u64 = 256 * 1024 * 1024;
@@ -12,7 +13,7 @@ const PLAIN_BYTES_MAX: u64 = 256 * 1024 * 1024;
 pub const XERIAL_HEADER: [u8; 16] = *b"\x82SNAPPY\0\0\0\0\x01\0\0\0\x01";
 pub const XERIAL_BLOCK_BYTES: usize = 32 * 1024;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 pub enum Compression {
     None,
     Gzip,

@@ -1,7 +1,12 @@
 //! Latency in nanoseconds with three digits. One histogram per thread; they are merged, never averaged.
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use hdrhistogram::Histogram;
-use serde::Serialize;
+use hdrhistogram::serialization::{Deserializer as HistogramReader, Serializer as _, V2Serializer};
+use serde::de::Error as _;
+use serde::ser::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Longer latencies are counted as this one: an hour.
 const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
@@ -71,6 +76,30 @@ impl LatencyHistogram {
     }
 }
 
+/// As HdrHistogram's V2 form in base64.
+impl Serialize for LatencyHistogram {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut bytes = Vec::new();
+        V2Serializer::new()
+            .serialize(&self.0, &mut bytes)
+            .map_err(S::Error::custom)?;
+        serializer.serialize_str(&BASE64_STANDARD.encode(bytes))
+    }
+}
+
+impl<'de> Deserialize<'de> for LatencyHistogram {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let bytes = BASE64_STANDARD.decode(text).map_err(D::Error::custom)?;
+        let read: Histogram<u64> = HistogramReader::new()
+            .deserialize(&mut &bytes[..])
+            .map_err(D::Error::custom)?;
+        let mut histogram = Self::new();
+        histogram.0.add(&read).map_err(D::Error::custom)?;
+        Ok(histogram)
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct LatencySummary {
     pub count: u64,
@@ -99,6 +128,19 @@ mod tests {
         assert_eq!(merged.count, 1000);
         assert!((merged.p50_ms - 1.0).abs() < 0.01, "{merged:?}");
         assert!((merged.p999_ms - 100.0).abs() < 0.2, "{merged:?}");
+    }
+
+    #[test]
+    fn a_histogram_is_the_same_after_a_way_over_the_wire() {
+        let mut histogram = LatencyHistogram::new();
+        for latency_ns in [1, 999, 1_234_567, LATENCY_NS_MAX] {
+            histogram.record_many_ns(latency_ns, latency_ns % 7 + 1);
+        }
+        let text = serde_json::to_string(&histogram).unwrap();
+        let read: LatencyHistogram = serde_json::from_str(&text).unwrap();
+        assert_eq!(read.0, histogram.0);
+        assert!(serde_json::from_str::<LatencyHistogram>("\"AAAA\"").is_err());
+        assert!(serde_json::from_str::<LatencyHistogram>("\"no base64\"").is_err());
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::mem;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::client::failure::Failure;
 use crate::histogram::LatencyHistogram;
@@ -51,7 +51,7 @@ pub struct Interval {
 }
 
 /// What went wrong in an interval, by Kafka's name of the error or what else happened.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Failures {
     /// Records that failed.
     pub errors: BTreeMap<String, u64>,
@@ -181,7 +181,7 @@ fn count(counts: &mut BTreeMap<String, u64>, failure: Failure, more: u64) {
 }
 
 /// The counters at one instant.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Totals {
     pub sent_records: u64,
     pub sent_bytes: u64,
@@ -201,18 +201,34 @@ pub struct Totals {
 impl Totals {
     /// Those of two crews are one load's.
     pub fn add(&mut self, other: &Self) {
-        self.sent_records += other.sent_records;
-        self.sent_bytes += other.sent_bytes;
-        self.wire_bytes += other.wire_bytes;
-        self.produce_requests += other.produce_requests;
-        self.acked_records += other.acked_records;
-        self.acked_bytes += other.acked_bytes;
-        self.failed_records += other.failed_records;
-        self.consumed_records += other.consumed_records;
-        self.consumed_bytes += other.consumed_bytes;
-        self.fetches += other.fetches;
-        self.replayed_records += other.replayed_records;
-        self.replayed_bytes += other.replayed_bytes;
-        self.requests_in_flight += other.requests_in_flight;
+        // Whole, so that no counter is left out.
+        let Self {
+            sent_records,
+            sent_bytes,
+            wire_bytes,
+            produce_requests,
+            acked_records,
+            acked_bytes,
+            failed_records,
+            consumed_records,
+            consumed_bytes,
+            fetches,
+            replayed_records,
+            replayed_bytes,
+            requests_in_flight,
+        } = other;
+        self.sent_records += sent_records;
+        self.sent_bytes += sent_bytes;
+        self.wire_bytes += wire_bytes;
+        self.produce_requests += produce_requests;
+        self.acked_records += acked_records;
+        self.acked_bytes += acked_bytes;
+        self.failed_records += failed_records;
+        self.consumed_records += consumed_records;
+        self.consumed_bytes += consumed_bytes;
+        self.fetches += fetches;
+        self.replayed_records += replayed_records;
+        self.replayed_bytes += replayed_bytes;
+        self.requests_in_flight += requests_in_flight;
     }
 }

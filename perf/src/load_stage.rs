@@ -1,9 +1,11 @@
 //! What the threads of a load do at the moment, where that changes while it runs.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A load without a backlog is `Steady` until it ends by its schedule.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum LoadStage {
     /// Producers send, consumers follow.

@@ -43,6 +43,7 @@ mod sizing; // how many brokers a load needs
 mod spelling; // what a misspelt name meant
 mod timeline; // second by second
 mod unit_costs; // what a byte, a request, a partition cost
+mod worker; // load from other machines
 mod workload; // built-in loads, and those from files
 
 use std::process::ExitCode;
@@ -52,7 +53,7 @@ use clap::Parser;
 use crate::baseline::BaselinePlan;
 use crate::cli::{
     BaselineArgs, Cli, Command, CompareArgs, NullBrokerArgs, RerunArgs, RunArgs, ShowArgs,
-    VersusArgs,
+    VersusArgs, WorkerArgs,
 };
 use crate::compare::Comparison;
 use crate::interrupt::Interrupt;
@@ -62,6 +63,7 @@ use crate::report::AuditOutcome;
 use crate::series::Series;
 use crate::sizing::SizeArgs;
 use crate::unit_costs::UnitCostsArgs;
+use crate::worker::Worker;
 
 /// It was measured, and is not as it must be: records are lost, doubled, reordered or changed, or a bound was exceeded.
 const EXIT_NOT_GOOD: u8 = 1;
@@ -91,6 +93,7 @@ fn main() -> ExitCode {
             versus(arguments)
         }
         Command::NullBroker(arguments) => null_broker(&arguments),
+        Command::Worker(arguments) => worker(&arguments),
     }
 }
 
@@ -292,6 +295,25 @@ fn null_broker(arguments: &NullBrokerArgs) -> ExitCode {
     );
     broker.run(&interrupt);
     println!("{}", broker.totals());
+    ExitCode::SUCCESS
+}
+
+fn worker(arguments: &WorkerArgs) -> ExitCode {
+    let interrupt = match Interrupt::install() {
+        Ok(interrupt) => interrupt,
+        Err(error) => return fail(EXIT_FAILED, &error),
+    };
+    let worker = match Worker::start(arguments.listen) {
+        Ok(worker) => worker,
+        Err(error) => return fail(EXIT_FAILED, &error),
+    };
+    println!(
+        "worker on {}, {}; Ctrl-C ends it",
+        worker.address(),
+        worker.version()
+    );
+    worker.run(&interrupt);
+    println!("ended");
     ExitCode::SUCCESS
 }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
+use serde::{Deserialize, Serialize};
 
 use crate::record::STAMP_BYTES;
 
@@ -70,14 +71,35 @@ pub enum PayloadError {
 }
 
 /// Payloads ready to be put into batches.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum PayloadPool {
     Random {
         random_bytes_ratio: f64,
         pool_size: u32,
     },
     /// A file's bytes.
+    #[serde(with = "file_bytes")]
     File(Arc<[u8]>),
+}
+
+/// As base64.
+mod file_bytes {
+    use std::sync::Arc;
+
+    use base64::Engine;
+    use base64::prelude::BASE64_STANDARD;
+    use serde::de::Error as _;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&BASE64_STANDARD.encode(bytes))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<[u8]>, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let bytes = BASE64_STANDARD.decode(text).map_err(D::Error::custom)?;
+        Ok(bytes.into())
+    }
 }
 
 impl PayloadPool {
@@ -109,6 +131,17 @@ impl PayloadPool {
         fs::read(path)
             .map(|bytes| Self::File(bytes.into()))
             .map_err(failed)
+    }
+
+    /// As much of it as batches of this many bytes can hold: no more is ever used.
+    pub fn cut_to(self, batch_bytes_max: usize, message_bytes: usize) -> Self {
+        match self {
+            Self::File(bytes) => {
+                let used_bytes = bytes.len().min(batch_bytes_max.max(message_bytes));
+                Self::File(bytes[..used_bytes].into())
+            }
+            random @ Self::Random { .. } => random,
+        }
     }
 
     /// The payloads of the records at a batch's places, without their first `STAMP_BYTES`: those of a place
@@ -159,6 +192,17 @@ mod tests {
             }
             assert_eq!(fillers[0] != fillers[1], random_bytes_ratio > 0.0);
         }
+    }
+
+    #[test]
+    fn what_a_batch_can_hold_of_a_file_survives_the_way_over_the_wire() {
+        let text: Vec<u8> = (0..200u8).collect();
+        let pool = PayloadPool::File(text.into());
+        let cut = pool.clone().cut_to(90, 40);
+        let wire = serde_json::to_string(&cut).unwrap();
+        let read: PayloadPool = serde_json::from_str(&wire).unwrap();
+        assert_eq!(read.fillers(40, 2, 0), pool.fillers(40, 2, 0));
+        assert!(matches!(&read, PayloadPool::File(bytes) if bytes.len() == 90));
     }
 
     #[test]

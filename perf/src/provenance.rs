@@ -4,11 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::baseline::network::congestion_control;
 use crate::client::cluster::{BrokerAddress, Settings};
 use crate::cpu::Pid;
+use crate::report::WorkerReport;
 
 #[derive(Clone, Debug, Serialize)]
 pub struct Provenance {
@@ -16,6 +17,9 @@ pub struct Provenance {
     pub argv: Vec<String>,
     pub tool: Tool,
     pub machine: Machine,
+    /// Those that put the load on, if this process did not.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub workers: Vec<WorkerReport>,
     /// Of the directory that the disk baseline used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub storage: Option<Storage>,
@@ -51,7 +55,7 @@ impl Tool {
     }
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Machine {
     pub cpu_model: String,
     pub cores: usize,

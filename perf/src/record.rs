@@ -9,6 +9,8 @@
 //! ```
 //! The checksum is over the first 28 bytes and the filler.
 
+use serde::{Deserialize, Serialize};
+
 /// "CLP1" as bytes.
 const MAGIC: u32 = u32::from_le_bytes(*b"CLP1");
 
@@ -23,11 +25,11 @@ pub const SEQUENCE_AT: usize = 8;
 pub const INTENDED_AT: usize = 16;
 
 /// One invocation of the tool: tells its records from those of an earlier one in the same topic.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct RunId(pub u32);
 
 /// A producer thread within a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ProducerNumber(pub u32);
 
 /// What one record says of itself.

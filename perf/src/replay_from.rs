@@ -76,9 +76,46 @@ impl Serialize for ReplayFrom {
     }
 }
 
+/// As people write it, which is what can be read again; what people are shown is not.
+pub mod as_written {
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use super::ReplayFrom;
+
+    pub fn serialize<S: Serializer>(from: &ReplayFrom, serializer: S) -> Result<S::Ok, S::Error> {
+        match from {
+            ReplayFrom::Earliest => serializer.serialize_str("earliest"),
+            ReplayFrom::Offset(offset) => serializer.collect_str(offset),
+            ReplayFrom::Time(time) => serializer.collect_str(time),
+            ReplayFrom::Ago(ago) => {
+                serializer.collect_str(&format_args!("-{}s", ago.as_secs_f64()))
+            }
+        }
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ReplayFrom, D::Error> {
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(D::Error::custom)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_place_as_written_is_read_as_the_same_place() {
+        for text in ["earliest", "1000", "-90500ms", "2025-11-30T12:00:00Z"] {
+            let from: ReplayFrom = text.parse().expect("a place");
+            let mut written = Vec::new();
+            as_written::serialize(&from, &mut serde_json::Serializer::new(&mut written))
+                .expect("it is text");
+            let mut reader = serde_json::Deserializer::from_slice(&written);
+            assert_eq!(as_written::deserialize(&mut reader).expect("a place"), from);
+        }
+    }
 
     #[test]
     fn a_place_is_the_earliest_an_offset_a_time_or_how_long_ago() {

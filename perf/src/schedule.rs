@@ -1,9 +1,11 @@
 //! When each record is meant to be sent. The schedule never waits for the broker: that is what makes the loop open.
 
+use serde::{Deserialize, Serialize};
+
 use std::time::Duration;
 
 /// The send times of one producer's records, numbered from 0.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub enum Schedule {
     /// Record `k` is due at `start + k / rate`, whatever the broker does; none is due from `end` on.
     Paced {

@@ -13,6 +13,8 @@ use kafka_protocol::messages::{
 };
 use kafka_protocol::protocol::StrBytes;
 
+use serde::{Deserialize, Serialize};
+
 use super::connection::Connection;
 use super::error::{ClientError, ErrorCode};
 use super::offsets::{OffsetAt, list_offsets};
@@ -29,11 +31,11 @@ const RESOURCE_TOPIC: i8 = 2;
 const RESOURCE_BROKER: i8 = 4;
 
 /// A broker's address, `host:port`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct BrokerAddress(pub String);
 
 /// A topic with the leader of each partition, by index.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Topic {
     pub name: String,
     pub leaders: Vec<BrokerAddress>,

@@ -4,6 +4,8 @@ use kafka_protocol::messages::fetch_request::{FetchPartition, FetchTopic};
 use kafka_protocol::messages::{BrokerId, FetchRequest, TopicName};
 use kafka_protocol::protocol::StrBytes;
 
+use serde::{Deserialize, Serialize};
+
 use super::error::ErrorCode;
 use super::wire::{Cursor, Truncated};
 
@@ -11,7 +13,7 @@ use super::wire::{Cursor, Truncated};
 pub const FETCH_VERSION: i16 = 11;
 
 /// How a consumer asks.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct FetchLimits {
     /// For the whole answer.
     pub response_bytes_max: i32,

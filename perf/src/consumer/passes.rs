@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::sleep;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::reader::{Position, ReadPlan, Reader};
 use crate::client::batches::whole_batches;
 use crate::client::cluster::{BrokerAddress, Topic};
@@ -21,11 +23,12 @@ use crate::replay_from::ReplayFrom;
 const RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// What one thread reads over and over from one broker.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PassesPlan {
     pub topic: String,
     pub leader: BrokerAddress,
     pub partitions: Vec<usize>,
+    #[serde(with = "crate::replay_from::as_written")]
     pub from: ReplayFrom,
     /// One pass is enough.
     pub once: bool,

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::mem;
 
+use serde::{Deserialize, Serialize};
+
 use crate::client::batches::whole_batches;
 use crate::client::cluster::BrokerAddress;
 use crate::client::connection::Connection;
@@ -12,7 +14,7 @@ use crate::client::offsets::{OffsetAt, list_offsets};
 use kafka_protocol::messages::ApiKey;
 
 /// Where a consumer stands in one partition, and where it ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
     pub partition: usize,
     pub next_offset: i64,
@@ -20,7 +22,7 @@ pub struct Position {
 }
 
 /// What one thread reads from one broker.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ReadPlan {
     pub topic: String,
     pub leader: BrokerAddress,

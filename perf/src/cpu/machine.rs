@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The machine's CPU time so far, in ticks over all cores.
 #[derive(Clone, Copy, Debug, Default)]
@@ -13,7 +13,7 @@ pub struct MachineCpu {
 }
 
 /// Shares of all cores' time over a stretch.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct MachineShare {
     pub busy: f64,
     /// Busy with neither the broker nor this program.

@@ -13,10 +13,10 @@ use std::fs;
 use std::io;
 
 use rustix::time::{ClockId, clock_gettime};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A process of this machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Pid(pub u32);
 
@@ -127,7 +127,7 @@ impl CpuSnapshot {
 }
 
 /// The CPU time of a process over a stretch of the run.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CpuUse {
     pub pid: Pid,
     pub user_s: f64,
@@ -146,7 +146,7 @@ impl CpuUse {
     }
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ThreadUse {
     pub tid: u32,
     pub name: String,
@@ -154,6 +154,12 @@ pub struct ThreadUse {
     pub system_s: f64,
     pub voluntary_switches: u64,
     pub involuntary_switches: u64,
+}
+
+impl ThreadUse {
+    pub fn total_s(&self) -> f64 {
+        self.user_s + self.system_s
+    }
 }
 
 /// The name stands in brackets and may hold anything, so the fields count from the last bracket.

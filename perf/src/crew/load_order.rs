@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::client::cluster::Topic;
 use crate::compression::Compression;
 use crate::consumer::{PassesPlan, ReadPlan};
@@ -15,7 +17,7 @@ use crate::schedule::Schedule;
 
 /// The part of one load step that one crew takes on. All instants in it count from the load's start, which is
 /// agreed on when every crew is connected.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LoadOrder {
     pub run: RunId,
     pub topics: Vec<Topic>,
@@ -38,8 +40,34 @@ pub struct LoadOrder {
     pub compression: Compression,
 }
 
+impl LoadOrder {
+    /// Deals producers and consumers out to so many crews, one after the other.
+    pub fn deal(self, crews: usize) -> Vec<Self> {
+        let (producers, consumers) = (self.producers.clone(), self.consumers.clone());
+        let replays = self.replays.clone();
+        (0..crews)
+            .map(|crew| Self {
+                producers: producers
+                    .iter()
+                    .skip(crew)
+                    .step_by(crews)
+                    .cloned()
+                    .collect(),
+                replays: replays.iter().skip(crew).step_by(crews).cloned().collect(),
+                consumers: consumers
+                    .iter()
+                    .skip(crew)
+                    .step_by(crews)
+                    .cloned()
+                    .collect(),
+                ..self.clone()
+            })
+            .collect()
+    }
+}
+
 /// What one producer has of its own.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ProducerOrder {
     pub number: ProducerNumber,
     pub identity: ProducerIdentity,

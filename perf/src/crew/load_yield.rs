@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::consumer::{PassesResult, TailResult};
 use crate::histogram::LatencyHistogram;
 use crate::live::Totals;
@@ -9,6 +11,7 @@ use crate::producer::ProducerResult;
 use crate::producer::ledger::Ledger;
 
 /// What all threads of one crew measured in one load step.
+#[derive(Debug, Serialize, Deserialize)]
 pub struct LoadYield {
     pub measured: Edges,
     /// As the producers' and consumers' results have them, merged.
@@ -22,11 +25,13 @@ pub struct LoadYield {
     pub replay_errors: BTreeMap<String, u64>,
     pub resent: BTreeMap<String, u64>,
     pub unsent_records: u64,
+    /// Too large to go with the rest.
+    #[serde(skip)]
     pub ledgers: Vec<TopicLedger>,
 }
 
 /// The counters at the edges of the measured window, and when that was, counted from the load's start.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Edges {
     pub opened_ns: u64,
     pub closed_ns: u64,
@@ -35,6 +40,7 @@ pub struct Edges {
 }
 
 /// The ledger of one producer.
+#[derive(Debug)]
 pub struct TopicLedger {
     /// The topic's place in the order's topics.
     pub topic: usize,
@@ -106,6 +112,10 @@ impl Edges {
         self.closed_ns = self.closed_ns.max(other.closed_ns);
         self.before.add(&other.before);
         self.after.add(&other.after);
+    }
+
+    pub fn acked_bytes(&self) -> u64 {
+        self.after.acked_bytes - self.before.acked_bytes
     }
 
     pub fn seconds(&self) -> f64 {

@@ -9,13 +9,15 @@ mod load_yield;
 mod sample;
 
 pub use load_order::{LoadOrder, ProducerOrder};
-pub use load_yield::{Edges, LoadYield};
+pub use load_yield::{Edges, LoadYield, TopicLedger};
 pub use sample::Sample;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{self, JoinHandle, sleep};
 use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
 
 use crate::client::cluster::Topic;
 use crate::client::error::ClientError;
@@ -33,7 +35,11 @@ const COUNT_TICK: Duration = Duration::from_millis(20);
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// What a crew tells while it works.
+#[derive(Debug, Serialize, Deserialize)]
 pub enum CrewNews {
+    /// The measured window begins and ends.
+    WindowOpens,
+    WindowCloses,
     /// Of every second from the start on, and of what was left of the last; a change of stage ends a second early.
     Second(Box<Sample>),
     /// The counters, between the seconds while a backlog grows or shrinks.
@@ -223,10 +229,12 @@ fn watch(
         }
         if opened.is_none() && now_ns >= window.start_ns {
             opened = Some((now_ns, live.totals()));
+            tell(CrewNews::WindowOpens);
         }
         let is_over = now_ns >= window.end_ns || live.is_stopped() || stage == LoadStage::Ending;
         if opened.is_some() && closed.is_none() && is_over {
             closed = Some((now_ns, live.totals()));
+            tell(CrewNews::WindowCloses);
         }
         if now_ns >= next_second_ns {
             let sample = Sample::take(start_ns, now_ns, live);
@@ -246,9 +254,13 @@ fn watch(
         let sample = Sample::take(start_ns, elapsed_ns(), live);
         tell(CrewNews::Second(Box::new(Sample { stage, ..sample })));
     }
-    let end = || (elapsed_ns(), live.totals());
-    let (opened_ns, before) = opened.unwrap_or_else(end);
-    let (closed_ns, after) = closed.unwrap_or_else(end);
+    // The producers were done before.
+    let mut at_end = |news| {
+        tell(news);
+        (elapsed_ns(), live.totals())
+    };
+    let (opened_ns, before) = opened.unwrap_or_else(|| at_end(CrewNews::WindowOpens));
+    let (closed_ns, after) = closed.unwrap_or_else(|| at_end(CrewNews::WindowCloses));
     Edges {
         opened_ns,
         closed_ns,

@@ -1,11 +1,13 @@
 //! One second of a crew's work, as it is told while the load runs.
 
+use serde::{Deserialize, Serialize};
+
 use crate::histogram::LatencyHistogram;
 use crate::live::{Failures, Live, Totals};
 use crate::load_stage::LoadStage;
 
 /// The counters at an instant, and the latencies since the sample before.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Sample {
     /// Since the load's start.
     pub elapsed_ns: u64,

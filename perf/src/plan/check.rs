@@ -75,20 +75,42 @@ impl LoadPlan {
                 _ => {}
             }
         }
-        self.bootstrap.split(',').try_for_each(address)
+        self.check_workers()?;
+        match self.bootstrap.split(',').find(|text| !is_address(text)) {
+            Some(text) => Err(PlanError::Bootstrap(text.trim().to_owned())),
+            None => Ok(()),
+        }
+    }
+
+    fn check_workers(&self) -> Result<(), PlanError> {
+        let workers = &self.workers;
+        if let Some(text) = workers.iter().find(|text| !is_address(text)) {
+            return Err(PlanError::Worker(text.clone()));
+        }
+        let twice = |(place, worker): &(usize, &String)| workers[..*place].contains(worker);
+        if let Some((_, worker)) = workers.iter().enumerate().find(twice) {
+            return Err(PlanError::WorkerTwice(worker.clone()));
+        }
+        let producers = u64::from(self.topics) * u64::from(self.producers);
+        if workers.len() as u64 > producers {
+            return Err(PlanError::MoreWorkersThanProducers {
+                workers: workers.len(),
+                producers,
+            });
+        }
+        Ok(())
     }
 }
 
-/// One HOST:PORT of the list.
-fn address(text: &str) -> Result<(), PlanError> {
+/// One HOST:PORT of a list.
+fn is_address(text: &str) -> bool {
     let text = text.trim();
     let host_and_port = text
         .rsplit_once(':')
         .map(|(host, port)| (host, port.parse::<u16>()));
     match host_and_port {
-        Some((host, Ok(_))) if !host.is_empty() => Ok(()),
-        _ if text.parse::<SocketAddr>().is_ok() => Ok(()),
-        _ => Err(PlanError::Bootstrap(text.to_owned())),
+        Some((host, Ok(_))) if !host.is_empty() => true,
+        _ => text.parse::<SocketAddr>().is_ok(),
     }
 }
 

@@ -62,6 +62,14 @@ pub enum PlanError {
     ZipfExponent(f64),
     #[error("the broker address '{0}' is not HOST:PORT")]
     Bootstrap(String),
+    #[error("the worker address '{0}' is not HOST:PORT")]
+    Worker(String),
+    #[error("the worker {0} is named twice")]
+    WorkerTwice(String),
+    #[error(
+        "{workers} workers need at least as many producers over all topics, not {producers}; --producers sets those of a topic"
+    )]
+    MoreWorkersThanProducers { workers: usize, producers: u64 },
     #[error("--random-bytes-ratio must be from 0 to 1, not {0}")]
     RandomBytesRatio(f64),
 }

@@ -135,6 +135,7 @@ impl RunArgs {
                 .compression
                 .or(driver.producer.compression)
                 .unwrap_or(Compression::None),
+            workers: self.workers.iter().map(|it| it.trim().to_owned()).collect(),
             fetch: self.fetch_limits(&driver.consumer)?,
         })
     }

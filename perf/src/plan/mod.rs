@@ -14,6 +14,8 @@ pub use error::PlanError;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::client::fetch::FetchLimits;
 use crate::compression::Compression;
 use crate::keys::KeyDistributor;
@@ -24,7 +26,7 @@ use crate::replay_from::ReplayFrom;
 use crate::workload::Backlog;
 
 /// Which keys the records have.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KeyPlan {
     pub distributor: KeyDistributor,
     pub count: u32,
@@ -70,6 +72,8 @@ pub struct LoadPlan {
     pub in_flight_max: usize,
     pub idempotence: bool,
     pub compression: Compression,
+    /// None: this process puts the load on.
+    pub workers: Vec<String>,
     pub fetch: FetchLimits,
 }
 

@@ -260,3 +260,22 @@ fn reading_alone_needs_a_topic_and_readers_and_takes_no_rate() {
         Err(PlanError::ReadsWithoutConsumers)
     ));
 }
+
+#[test]
+fn workers_are_addresses_each_once_and_not_more_than_producers() {
+    let workers = |addresses| plan(&["--producers", "2", "--workers", addresses]);
+    let two = workers("a:1, b:2")
+        .expect("two producers for two workers")
+        .workers;
+    assert_eq!(two, ["a:1", "b:2"]);
+    assert!(matches!(workers("a:1,b"), Err(PlanError::Worker(text)) if text == "b"));
+    assert!(matches!(workers("a:1,"), Err(PlanError::Worker(text)) if text.is_empty()));
+    assert!(matches!(workers("a:1,a:1"), Err(PlanError::WorkerTwice(_))));
+    assert!(matches!(
+        workers("a:1,b:1,c:1"),
+        Err(PlanError::MoreWorkersThanProducers {
+            workers: 3,
+            producers: 2
+        })
+    ));
+}

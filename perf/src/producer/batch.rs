@@ -11,6 +11,8 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::record_sums::{HEADER_COUNT_BYTES, RecordSums, Shares};
 use super::span::BatchSpan;
 use crate::checksum::Shift;
@@ -37,7 +39,7 @@ pub const CRC_COVERS_FROM: usize = 21;
 pub const ATTRIBUTES_AT: usize = 21;
 
 /// Who sends, as the broker knows it: both -1 without idempotence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProducerIdentity {
     pub id: i64,
     pub epoch: i16,

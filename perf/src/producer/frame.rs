@@ -6,6 +6,8 @@ use std::ops::Range;
 
 use kafka_protocol::messages::ApiKey;
 
+use serde::{Deserialize, Serialize};
+
 use crate::client::connection::CLIENT_ID;
 use crate::client::error::ErrorCode;
 use crate::client::wire::{Cursor, Truncated};
@@ -20,7 +22,7 @@ const PRODUCE_TIMEOUT_MS: i32 = 30_000;
 /// One request's partitions at most: two slices each must fit one `writev`.
 pub const PARTITIONS_PER_REQUEST_MAX: usize = 500;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Acks {
     None,
     Leader,

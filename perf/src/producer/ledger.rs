@@ -32,7 +32,7 @@ impl Acked {
 }
 
 /// The records of one producer in one partition. Those neither acked nor refused may or may not be in the log.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StreamLedger {
     /// Sequences 0 up to here were sent.
     pub sent_count: u64,
@@ -48,6 +48,20 @@ impl StreamLedger {
 
     pub fn acked_count(&self) -> u64 {
         self.acked.iter().map(|acked| acked.record_count).sum()
+    }
+
+    /// First sequences and those behind the last.
+    pub fn refused(&self) -> &[Range<u64>] {
+        &self.refused
+    }
+
+    /// An entry of another ledger that follows those that are there.
+    pub fn append_acked(&mut self, acked: Acked) {
+        self.acked.push(acked);
+    }
+
+    pub fn append_refused(&mut self, refused: Range<u64>) {
+        self.refused.push(refused);
     }
 
     pub fn was_refused(&self, sequence: u64) -> bool {
@@ -78,7 +92,7 @@ impl StreamLedger {
 }
 
 /// All streams of one producer.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ledger {
     pub producer: ProducerNumber,
     pub streams: Vec<StreamLedger>,

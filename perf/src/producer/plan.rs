@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::batch::ProducerIdentity;
 use super::frame::Acks;
 use super::ledger::Ledger;
@@ -16,7 +18,7 @@ use crate::record::{ProducerNumber, RunId};
 use crate::schedule::Schedule;
 
 /// The span of the run that counts; before it is warm-up.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Window {
     pub start_ns: u64,
     pub end_ns: u64,

@@ -34,7 +34,14 @@ pub enum Limit {
 
 impl Limit {
     pub fn of(step: &StepReport, baselines: &[&Baseline]) -> Self {
-        let busiest_thread = step.cpu.client.as_ref().and_then(|cpu| cpu.threads.first());
+        let generators = step.workers.iter().filter_map(|worker| worker.cpu.as_ref());
+        let busiest_thread = step
+            .cpu
+            .client
+            .iter()
+            .chain(generators)
+            .filter_map(|cpu| cpu.threads.first())
+            .max_by(|one, other| one.total_s().total_cmp(&other.total_s()));
         let disk_mb_per_s: Vec<f64> = baselines
             .iter()
             .filter_map(|baseline| baseline.disk.measured())
@@ -43,9 +50,7 @@ impl Limit {
         let disk_mb_per_s = disk_mb_per_s.iter().sum::<f64>() / disk_mb_per_s.len() as f64;
         let disk_share = step.acked_mb_per_s / disk_mb_per_s;
         let processor_busy = step.cpu.machine.busy;
-        match busiest_thread
-            .map(|thread| (thread, (thread.user_s + thread.system_s) / step.seconds))
-        {
+        match busiest_thread.map(|thread| (thread, thread.total_s() / step.seconds)) {
             _ if step
                 .offered_mb_per_s
                 .is_some_and(|offered| step.acked_mb_per_s >= OFFER_MET * offered) =>

@@ -12,6 +12,7 @@ mod search;
 mod settings;
 mod stored;
 mod summary;
+mod workers;
 mod workloads;
 
 pub use files::{
@@ -22,6 +23,7 @@ pub use headline::Headline;
 pub use search::{SearchReport, TryKind, TryReport};
 pub use stored::{Schema, StoredError, StoredReport};
 pub use summary::{baseline_text, number, text};
+pub use workers::{ClockReport, WorkerReport, WorkerStepReport};
 pub use workloads::workloads_text;
 
 use std::collections::BTreeMap;
@@ -156,6 +158,9 @@ pub struct StepReport {
     pub publish_latency: Option<LatencySummary>,
     /// From the intended send time to the consumer's hand.
     pub end_to_end_latency: Option<LatencySummary>,
+    /// By how much that may be wrong where different clocks took its two ends. Absent if one clock took both.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub end_to_end_uncertainty_ms: Option<f64>,
     pub generator: GeneratorReport,
     /// Records that failed, by Kafka's name of the error or what else happened, warm-up included.
     pub errors: BTreeMap<String, u64>,
@@ -177,6 +182,9 @@ pub struct StepReport {
     pub cpu: CpuReport,
     /// When acks stopped, and when errors came.
     pub outages: Vec<Outage>,
+    /// What each worker did of it, if workers did.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub workers: Vec<WorkerStepReport>,
     pub timeline: Vec<Second>,
 }
 
@@ -232,8 +240,10 @@ pub struct CpuReport {
     pub payload_gb: f64,
     /// None if the broker is not on this machine.
     pub broker_cpu_s_per_gb: Option<f64>,
+    /// Of all workers together, if workers put the load on.
     pub client_cpu_s_per_gb: Option<f64>,
     pub broker: Option<CpuUse>,
+    /// None if workers put the load on: each has its own.
     pub client: Option<CpuUse>,
     pub machine: MachineShare,
 }

@@ -38,6 +38,7 @@ pub fn report() -> (Report, Vec<RawHistogram>) {
             argv: vec!["corelog-perf".to_owned(), "run".to_owned()],
             tool: Tool::this(),
             machine: Machine::this(),
+            workers: Vec::new(),
             storage: None,
             broker: Broker::new("127.0.0.1:9092", &[], None),
         },
@@ -131,6 +132,7 @@ fn step(rate: Rate, latency: &LatencyHistogram) -> StepReport {
         fetches_per_s: 0.0,
         publish_latency: latency.summary(),
         end_to_end_latency: None,
+        end_to_end_uncertainty_ms: None,
         generator: GeneratorReport {
             lag: None,
             send_delay: None,
@@ -154,6 +156,7 @@ fn step(rate: Rate, latency: &LatencyHistogram) -> StepReport {
             machine: MachineShare::default(),
         },
         outages: Vec::new(),
+        workers: Vec::new(),
         timeline: (0..10).map(|at| second(f64::from(at))).collect(),
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::headline::Ratio;
 use super::{AuditOutcome, Loop, Report, StepReport, WorkloadReport};
-use super::{backlog, search, settings};
+use super::{backlog, search, settings, workers};
 use crate::baseline::{Baseline, DiskOutcome};
 
 /// From which share of the machine's cores on other work is worth a remark.
@@ -36,6 +36,7 @@ fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
         durability(report)
     )?;
     settings::write(out, load)?;
+    workers::write(out, report)?;
     if !report.provenance.tool.is_optimised() {
         writeln!(
             out,
@@ -216,12 +217,13 @@ fn write_remarks(out: &mut String, step: &StepReport) -> std::fmt::Result {
         };
         writeln!(
             out,
-            "At {rate}, producer to consumer{open}: p50 {} ms, p99 {} ms, p99.9 {} ms, max {} ms; consumed {} MB/s.",
+            "At {rate}, producer to consumer{open}: p50 {} ms, p99 {} ms, p99.9 {} ms, max {} ms; consumed {} MB/s{}.",
             number(latency.p50_ms),
             number(latency.p99_ms),
             number(latency.p999_ms),
             number(latency.max_ms),
-            number(step.consumed_mb_per_s)
+            number(step.consumed_mb_per_s),
+            uncertain(step)
         )?;
     }
     writeln!(
@@ -230,6 +232,7 @@ fn write_remarks(out: &mut String, step: &StepReport) -> std::fmt::Result {
         number(step.sent_mb_per_s),
         number(step.wire_mb_per_s)
     )?;
+    workers::write_step(out, step)?;
     if let Some(reason) = step
         .generator
         .reason
@@ -287,6 +290,15 @@ fn write_remarks(out: &mut String, step: &StepReport) -> std::fmt::Result {
         )?;
     }
     Ok(())
+}
+
+/// Where different clocks took the two ends of a latency.
+fn uncertain(step: &StepReport) -> String {
+    step.end_to_end_uncertainty_ms
+        .map_or_else(String::new, |uncertainty_ms| {
+            let uncertainty = number(uncertainty_ms);
+            format!("; the workers' clocks were compared, so each is right to {uncertainty} ms")
+        })
 }
 
 fn write_audit(out: &mut String, report: &Report) -> std::fmt::Result {

@@ -6,13 +6,14 @@ use std::time::{Duration, Instant};
 
 use super::Run;
 use super::course::Course;
+use super::crews::{Brought, Hand, HandControl};
 use super::meter::Meter;
 use super::seconds::CrewSeconds;
-use crate::crew::{Crew, CrewControl, CrewNews, LoadYield};
+use crate::crew::CrewNews;
 use crate::live::Totals;
 use crate::load_stage::LoadStage;
-use crate::producer::Window;
 use crate::progress::Extent;
+use crate::worker::WorkerError;
 
 /// How long consumers may take to reach the last record.
 const CATCH_UP: Duration = Duration::from_secs(10);
@@ -22,13 +23,16 @@ const TICK: Duration = Duration::from_millis(100);
 /// What crews send to the main thread.
 enum CrewEvent {
     News(CrewNews),
-    Ended(Box<LoadYield>),
+    Ended(Box<Brought>),
+    Lost(WorkerError),
 }
 
 /// What became of a load step.
 pub struct Conducted {
-    /// Of all crews.
-    pub harvest: LoadYield,
+    /// Of each crew; None of one that was lost.
+    pub brought: Vec<Option<Brought>>,
+    /// The first loss, which ended the step.
+    pub lost: Option<WorkerError>,
     /// At the measured window's edges.
     pub meter_before: Meter,
     pub meter_after: Meter,
@@ -41,7 +45,9 @@ struct Watch {
     totals: Vec<Totals>,
     /// Of those whose producers are done.
     catching_up: Vec<Option<Totals>>,
-    yields: Vec<Option<LoadYield>>,
+    brought: Vec<Option<Brought>>,
+    lost: Option<WorkerError>,
+    is_stopped: bool,
     opened: Option<Meter>,
     closed: Option<Meter>,
     released: bool,
@@ -49,16 +55,15 @@ struct Watch {
 }
 
 impl Run<'_> {
-    /// `window` counts from `start_ns`; `readings`: by how many subscriptions each record is read.
+    /// `readings`: by how many subscriptions each record is read.
     pub(super) fn conduct(
         &mut self,
-        crews: Vec<Crew>,
+        crews: Vec<Hand<'_>>,
         start_ns: u64,
-        window: Window,
         readings: u64,
         course: &mut Course,
     ) -> Conducted {
-        let controls: Vec<CrewControl> = crews.iter().map(Crew::control).collect();
+        let controls: Vec<HandControl> = crews.iter().map(Hand::control).collect();
         let (tell, events) = channel();
         thread::scope(|scope| {
             for (number, crew) in crews.into_iter().enumerate() {
@@ -66,8 +71,11 @@ impl Run<'_> {
                 let body = move || {
                     // The main thread listens until every crew has ended.
                     let news = |news| drop(tell.send((number, CrewEvent::News(news))));
-                    let harvest = crew.work(start_ns, news);
-                    drop(tell.send((number, CrewEvent::Ended(Box::new(harvest)))));
+                    let end = match crew.work(start_ns, news) {
+                        Ok(brought) => CrewEvent::Ended(Box::new(brought)),
+                        Err(error) => CrewEvent::Lost(error),
+                    };
+                    drop(tell.send((number, end)));
                 };
                 thread::Builder::new()
                     .name(format!("crew-{number}"))
@@ -75,16 +83,15 @@ impl Run<'_> {
                     .expect("the system has room for a thread");
             }
             drop(tell);
-            self.watch(&controls, &events, start_ns, window, readings, course)
+            self.watch(&controls, &events, start_ns, readings, course)
         })
     }
 
     fn watch(
         &mut self,
-        controls: &[CrewControl],
+        controls: &[HandControl],
         events: &Receiver<(usize, CrewEvent)>,
         start_ns: u64,
-        window: Window,
         readings: u64,
         course: &mut Course,
     ) -> Conducted {
@@ -92,47 +99,43 @@ impl Run<'_> {
             seconds: CrewSeconds::new(controls.len()),
             totals: vec![Totals::default(); controls.len()],
             catching_up: vec![None; controls.len()],
-            yields: controls.iter().map(|_| None).collect(),
+            brought: controls.iter().map(|_| None).collect(),
+            lost: None,
+            is_stopped: false,
             opened: None,
             closed: None,
             released: false,
             catch_up_until: None,
         };
         loop {
-            let elapsed_ns = self.clock.now_ns().saturating_sub(start_ns);
-            let is_stopped = self.interrupt.is_asked();
-            if is_stopped {
-                controls.iter().for_each(CrewControl::stop);
+            if !watch.is_stopped && (self.interrupt.is_asked() || watch.lost.is_some()) {
+                controls.iter().for_each(HandControl::stop);
+                watch.is_stopped = true;
             }
-            let mut is_over = elapsed_ns >= window.end_ns || is_stopped;
             if let Some(backlog) = &mut course.backlog {
+                let elapsed_ns = self.clock.now_ns().saturating_sub(start_ns);
                 if let Some(stage) = backlog.next(elapsed_ns, &watch.all_totals()) {
                     controls.iter().for_each(|control| control.enter(stage));
                 }
                 if backlog.stage() == LoadStage::Ending {
                     course.timeline.end_at(elapsed_ns);
-                    is_over = true;
                 }
             }
-            let read_meter = || Meter::read(self.broker_pid);
-            if elapsed_ns >= window.start_ns || watch.are_producers_done() {
-                watch.opened.get_or_insert_with(read_meter);
-            }
-            if watch.opened.is_some() && (is_over || watch.are_producers_done()) {
-                watch.closed.get_or_insert_with(read_meter);
-            }
-            if !watch.released && watch.is_caught_up(readings, is_stopped) {
-                controls.iter().for_each(CrewControl::release);
+            if !watch.released && watch.is_caught_up(readings) {
+                controls.iter().for_each(HandControl::release);
                 watch.released = true;
             }
-            let wait_ns = [window.start_ns, window.end_ns]
-                .into_iter()
-                .filter(|edge| *edge > elapsed_ns)
-                .map(|edge| edge - elapsed_ns)
-                .min()
-                .unwrap_or(u64::MAX)
-                .min(TICK.as_nanos() as u64);
-            match events.recv_timeout(Duration::from_nanos(wait_ns)) {
+            match events.recv_timeout(TICK) {
+                Ok((_, CrewEvent::News(CrewNews::WindowOpens))) => {
+                    watch
+                        .opened
+                        .get_or_insert_with(|| Meter::read(self.broker_pid));
+                }
+                Ok((_, CrewEvent::News(CrewNews::WindowCloses))) => {
+                    watch
+                        .closed
+                        .get_or_insert_with(|| Meter::read(self.broker_pid));
+                }
                 Ok((crew, event)) => {
                     watch.take(crew, event);
                     while let Some(second) = watch.seconds.next() {
@@ -145,10 +148,9 @@ impl Run<'_> {
             }
         }
         let read_meter = || Meter::read(self.broker_pid);
-        let mut yields = watch.yields.into_iter().flatten();
-        let first = yields.next().expect("a crew that ends has a yield");
         Conducted {
-            harvest: yields.fold(first, LoadYield::merged_with),
+            brought: watch.brought,
+            lost: watch.lost,
             meter_before: watch.opened.unwrap_or_else(read_meter),
             meter_after: watch.closed.unwrap_or_else(read_meter),
         }
@@ -190,6 +192,7 @@ impl Run<'_> {
 impl Watch {
     fn take(&mut self, crew: usize, event: CrewEvent) {
         match event {
+            CrewEvent::News(CrewNews::WindowOpens | CrewNews::WindowCloses) => {}
             CrewEvent::News(CrewNews::Second(sample)) => {
                 self.totals[crew] = sample.totals;
                 self.seconds.told(crew, *sample);
@@ -200,7 +203,12 @@ impl Watch {
                 self.seconds.ended(crew);
                 self.catching_up[crew] = Some(totals);
             }
-            CrewEvent::Ended(harvest) => self.yields[crew] = Some(*harvest),
+            CrewEvent::Ended(brought) => self.brought[crew] = Some(*brought),
+            CrewEvent::Lost(error) => {
+                self.seconds.ended(crew);
+                self.catching_up[crew].get_or_insert_default();
+                self.lost.get_or_insert(error);
+            }
         }
     }
 
@@ -210,13 +218,10 @@ impl Watch {
         all
     }
 
-    fn are_producers_done(&self) -> bool {
-        self.catching_up.iter().all(Option::is_some)
-    }
-
-    /// Consumers lag behind the acks; what they have not read in time is left out of their figures.
-    fn is_caught_up(&mut self, readings: u64, is_stopped: bool) -> bool {
-        if !self.are_producers_done() {
+    /// Whether consumers have read all that was confirmed. They lag behind; what they have not read in time is
+    /// left out of their figures.
+    fn is_caught_up(&mut self, readings: u64) -> bool {
+        if !self.catching_up.iter().all(Option::is_some) {
             return false;
         }
         let until = *self
@@ -224,7 +229,7 @@ impl Watch {
             .get_or_insert_with(|| Instant::now() + CATCH_UP);
         let totals =
             |of: fn(&Totals) -> u64| -> u64 { self.catching_up.iter().flatten().map(of).sum() };
-        is_stopped
+        self.is_stopped
             || totals(|it| it.consumed_records) >= totals(|it| it.acked_records) * readings
             || Instant::now() >= until
     }

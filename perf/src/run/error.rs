@@ -4,6 +4,7 @@ use crate::client::error::ClientError;
 use crate::payload::PayloadError;
 use crate::plan::PlanError;
 use crate::report::WriteError;
+use crate::worker::WorkerError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
@@ -13,6 +14,8 @@ pub enum RunError {
     Payload(#[from] PayloadError),
     #[error(transparent)]
     Client(#[from] ClientError),
+    #[error(transparent)]
+    Worker(#[from] WorkerError),
     #[error(transparent)]
     Write(#[from] WriteError),
 }

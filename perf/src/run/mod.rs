@@ -7,6 +7,7 @@
 mod backlog;
 mod conduct;
 mod course;
+mod crews;
 mod error;
 mod generator;
 mod idle;
@@ -27,13 +28,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use self::crews::Crews;
 use self::step::StepPlan;
 use self::topics::Stretch;
 use crate::baseline::{self, Baseline, BaselinePlan};
 use crate::cli::RunArgs;
 use crate::client::cluster::{Cluster, Settings, Topic};
 use crate::client::connection::Connection;
-use crate::client::error::ClientError;
 use crate::clock::Clock;
 use crate::cpu::{Pid, pid_listening_on};
 use crate::interrupt::Interrupt;
@@ -61,6 +62,7 @@ struct Run<'a> {
     name: String,
     topics: Vec<Arc<Topic>>,
     payloads: PayloadPool,
+    crews: Crews,
     broker_pid: Option<Pid>,
     progress: Progress,
     interrupt: Interrupt,
@@ -114,7 +116,7 @@ pub fn run_and_write(arguments: &RunArgs, interrupt: &Interrupt) -> Result<Finis
 pub fn run_unwritten(arguments: &RunArgs, interrupt: &Interrupt) -> Result<Finished, RunError> {
     let plan = arguments.plan()?;
     let payloads = PayloadPool::open(&plan.payload, plan.message_bytes)?;
-    Ok(run(arguments, plan, payloads, interrupt.clone())?)
+    run(arguments, plan, payloads, interrupt.clone())
 }
 
 /// An error is only what kept the run from measuring anything.
@@ -123,11 +125,12 @@ fn run(
     plan: LoadPlan,
     payloads: PayloadPool,
     interrupt: Interrupt,
-) -> Result<Finished, ClientError> {
+) -> Result<Finished, RunError> {
     let started_unix_ms = unix_ms_now();
     let clock = Clock::start();
     let mut progress = Progress::new();
     progress.phase("connecting", None);
+    let crews = Crews::open(&plan.workers, clock)?;
     let cluster = Cluster::connect(&plan.bootstrap)?;
     let brokers = cluster.brokers()?;
     let broker_pid = arguments
@@ -169,6 +172,7 @@ fn run(
         name,
         topics,
         payloads,
+        crews,
         broker_pid,
         progress,
         interrupt,
@@ -201,6 +205,7 @@ fn run(
             argv: arguments.argv.clone(),
             tool: Tool::this(),
             machine: Machine::this(),
+            workers: run.crews.reports(run.clock),
             storage: directory.as_deref().and_then(Storage::of),
             broker,
         },
@@ -237,7 +242,7 @@ impl Run<'_> {
         measured
     }
 
-    fn measure_into(&mut self, measured: &mut Measured) -> Result<(), ClientError> {
+    fn measure_into(&mut self, measured: &mut Measured) -> Result<(), RunError> {
         if let (true, Some(replay)) = (self.plan.only_reads(), self.plan.replay) {
             let read = self.replay_alone(replay);
             measured.failure = read.failure.clone();
@@ -279,6 +284,11 @@ impl Run<'_> {
             measured
                 .histograms
                 .extend(outcome.histograms.tagged(tag_of));
+            if let Some(lost) = outcome.lost {
+                // What it was told of its records went with it.
+                measured.audit = Some(proof::unprovable(self.arguments.audit, lost.to_string()));
+                return Err(lost.into());
+            }
             if let Some(unread_gb) = given_up {
                 measured.failure = Some(format!(
                     "the backlog at {rate} was given up with {unread_gb:.2} GB unread: at its pace it would have taken more than a day"

@@ -36,6 +36,18 @@ pub fn not_run(mode: AuditArg) -> AuditReport {
     }
 }
 
+/// What the report says if it is not known what was confirmed.
+pub fn unprovable(mode: AuditArg, reason: String) -> AuditReport {
+    match mode {
+        AuditArg::Off => not_run(mode),
+        AuditArg::Full | AuditArg::Watermark => AuditReport {
+            outcome: AuditOutcome::Incomplete,
+            failure: Some(reason),
+            ..not_run(mode)
+        },
+    }
+}
+
 impl Run<'_> {
     pub(super) fn prove(&mut self, stretches: &[Stretch]) -> AuditReport {
         let records_acked: u64 = stretches

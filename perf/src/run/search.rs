@@ -1,8 +1,8 @@
 //! A search's trials as steps: a step for each, a verdict, the next one.
 
+use super::error::RunError;
 use super::step::StepPlan;
-use super::{Measured, Run};
-use crate::client::error::ClientError;
+use super::{Measured, Run, proof};
 use crate::offer::{RateUnit, SearchPlan};
 use crate::producer::ledger::Ledger;
 use crate::report::{RawHistogram, SearchReport, StepReport, TryKind, TryReport};
@@ -15,7 +15,7 @@ impl Run<'_> {
         plan: SearchPlan,
         measured: &mut Measured,
         ledgers: &mut [Vec<Ledger>],
-    ) -> Result<(), ClientError> {
+    ) -> Result<(), RunError> {
         let judge = Judge {
             hold: plan.hold,
             linger: self.plan.linger,
@@ -32,6 +32,10 @@ impl Run<'_> {
             let step = self.step(self.step_of(trial, number, plan))?;
             for (of_topic, more) in ledgers.iter_mut().zip(step.ledgers) {
                 of_topic.extend(more);
+            }
+            if let Some(lost) = step.lost {
+                measured.audit = Some(proof::unprovable(self.arguments.audit, lost.to_string()));
+                return Err(lost.into());
             }
             let early = self.interrupt.is_asked();
             let kind = kind(trial);

@@ -6,10 +6,13 @@ use super::Run;
 use super::backlog::{BacklogWatch, LOAD_MAX};
 use super::conduct::Conducted;
 use super::course::Course;
+use super::crews::{Brought, Crews};
+use super::error::RunError;
 use super::generator::judge;
 use crate::client::error::ClientError;
 use crate::consumer::{ReadPlan, plans};
-use crate::crew::{Crew, LoadOrder, LoadYield, ProducerOrder};
+use crate::cpu::CpuUse;
+use crate::crew::{LoadOrder, LoadYield, ProducerOrder};
 use crate::histogram::LatencyHistogram;
 use crate::outage::outages;
 use crate::producer::Window;
@@ -18,12 +21,16 @@ use crate::producer::ledger::Ledger;
 use crate::progress::Extent;
 use crate::quantity::Rate;
 use crate::record::ProducerNumber;
-use crate::report::{Loop, RawHistogram, StepReport};
+use crate::report::{GeneratorReport, Loop, RawHistogram, StepReport, WorkerStepReport};
 use crate::schedule::Schedule;
 use crate::timeline::Timeline;
+use crate::worker::WorkerError;
 
 /// From the last connection to the first record.
 const START_DELAY: Duration = Duration::from_millis(50);
+
+/// The same where workers must hear of the start before.
+const START_DELAY_OF_WORKERS: Duration = Duration::from_millis(300);
 
 /// How long unanswered requests are waited for after the last record was due.
 const DRAIN: Duration = Duration::from_secs(10);
@@ -43,6 +50,8 @@ pub struct StepOutcome {
     /// By topic.
     pub ledgers: Vec<Vec<Ledger>>,
     pub histograms: StepHistograms,
+    /// A worker that was lost ended the step: the report holds what the others measured.
+    pub lost: Option<WorkerError>,
 }
 
 /// By what they measured. Only who knows the step's place in the report can tag them.
@@ -72,13 +81,40 @@ impl StepHistograms {
 }
 
 impl Run<'_> {
-    pub(super) fn step(&mut self, plan: StepPlan) -> Result<StepOutcome, ClientError> {
+    pub(super) fn step(&mut self, plan: StepPlan) -> Result<StepOutcome, RunError> {
         let order = self.load_order(plan)?;
         let schedules = order.producers.iter().map(|it| it.schedule).collect();
-        let (window, has_consumers) = (order.window, !order.consumers.is_empty());
-        let crews = vec![Crew::gather(order, self.clock)?];
+        let readings = u64::from(self.plan.subscriptions) * u64::from(!order.consumers.is_empty());
+        let mut crews = std::mem::take(&mut self.crews);
+        let conducted = self.put_load_on(order, plan, &mut crews, schedules, readings);
+        self.crews = crews;
+        let (mut conducted, course) = conducted?;
+        for (worker, brought) in conducted.brought.iter().enumerate() {
+            if let Some(brought) = brought.as_ref().filter(|it| it.away.is_some()) {
+                self.crews.took(worker, brought);
+            }
+        }
+        if conducted.lost.is_none() {
+            conducted.lost = self.crews.compare_clocks().err();
+        }
+        self.outcome(plan.rate, conducted, course)
+    }
+
+    fn put_load_on(
+        &mut self,
+        order: LoadOrder,
+        plan: StepPlan,
+        crews: &mut Crews,
+        schedules: Vec<Schedule>,
+        readings: u64,
+    ) -> Result<(Conducted, Course), RunError> {
+        let delay = match crews.are_away() {
+            true => START_DELAY_OF_WORKERS,
+            false => START_DELAY,
+        };
+        let crews = crews.prepare(order, self.clock)?;
         // Connections take time: the schedule begins when all are there.
-        let start_ns = self.clock.now_ns() + START_DELAY.as_nanos() as u64;
+        let start_ns = self.clock.now_ns() + delay.as_nanos() as u64;
 
         self.progress.phase(
             &format!("load {}", plan.rate),
@@ -86,20 +122,12 @@ impl Run<'_> {
         );
         let message_bytes = self.plan.message_bytes as u64;
         let timeline = Timeline::new(schedules, message_bytes);
-        let readings = u64::from(self.plan.subscriptions) * u64::from(has_consumers);
-        let StepPlan {
-            rate,
-            warmup,
-            duration,
-            ..
-        } = plan;
-        let backlog = self
-            .plan
-            .backlog
-            .map(|backlog| BacklogWatch::new(backlog, message_bytes, readings, warmup, duration));
+        let backlog = self.plan.backlog.map(|backlog| {
+            BacklogWatch::new(backlog, message_bytes, readings, plan.warmup, plan.duration)
+        });
         let mut course = Course::new(timeline, backlog, message_bytes);
-        let conducted = self.conduct(crews, start_ns, window, readings, &mut course);
-        Ok(self.outcome(rate, conducted, course))
+        let conducted = self.conduct(crews, start_ns, readings, &mut course);
+        Ok((conducted, course))
     }
 
     /// The whole load of one step.
@@ -139,7 +167,10 @@ impl Run<'_> {
             batch_bytes_max: self.plan.batch_bytes_max,
             request_bytes_max: self.plan.request_bytes_max,
             keys: self.plan.keys,
-            payloads: self.payloads.clone(),
+            payloads: self
+                .payloads
+                .clone()
+                .cut_to(self.plan.batch_bytes_max, self.plan.message_bytes),
             compression: self.plan.compression,
         })
     }
@@ -192,12 +223,31 @@ impl Run<'_> {
         }
     }
 
-    fn outcome(&self, rate: Rate, conducted: Conducted, course: Course) -> StepOutcome {
+    fn outcome(
+        &self,
+        rate: Rate,
+        conducted: Conducted,
+        course: Course,
+    ) -> Result<StepOutcome, RunError> {
         let Conducted {
-            harvest,
+            brought,
+            lost,
             meter_before,
             meter_after,
         } = conducted;
+        let load = if rate == Rate::Max {
+            Loop::Closed
+        } else {
+            Loop::Open
+        };
+        let workers = self.worker_steps(load, &brought);
+        let mut yields = brought.into_iter().flatten().map(|it| it.load);
+        let all = match (yields.next(), lost) {
+            (Some(first), lost) => Ok((yields.fold(first, LoadYield::merged_with), lost)),
+            (None, Some(lost)) => Err(lost),
+            (None, None) => unreachable!("a crew that is not lost has a yield"),
+        };
+        let (harvest, lost) = all?;
         let LoadYield {
             measured,
             latency,
@@ -212,19 +262,22 @@ impl Run<'_> {
             unsent_records,
             ledgers,
         } = harvest;
-        let load = if rate == Rate::Max {
-            Loop::Closed
-        } else {
-            Loop::Open
-        };
         let (before, after, seconds) = (measured.before, measured.after, measured.seconds());
-        let acked_bytes = after.acked_bytes - before.acked_bytes;
+        let acked_bytes = measured.acked_bytes();
         let per_s = |after: u64, before: u64| (after - before) as f64 / seconds.max(1e-9);
         let offered_mb_per_s = match rate {
             Rate::Bytes(bytes) => Some(bytes as f64 / 1e6),
             Rate::Records(count) => Some(count as f64 * self.plan.message_bytes as f64 / 1e6),
             Rate::Max | Rate::PercentOfMax(_) => None,
         };
+        let mut cpu = meter_after.since(&meter_before, acked_bytes);
+        if self.crews.are_away() {
+            let used = workers.iter().filter_map(|worker| worker.cpu.as_ref());
+            let used_s: f64 = used.map(CpuUse::total_s).sum();
+            cpu.client = None;
+            cpu.client_cpu_s_per_gb = (acked_bytes > 0).then(|| used_s / cpu.payload_gb);
+        }
+        let generator = judge(load, lag.summary(), send_delay.summary(), latency.summary());
         let report = StepReport {
             rate,
             load,
@@ -240,7 +293,10 @@ impl Run<'_> {
             fetches_per_s: per_s(after.fetches, before.fetches),
             publish_latency: latency.summary(),
             end_to_end_latency: end_to_end.summary(),
-            generator: judge(load, lag.summary(), send_delay.summary(), latency.summary()),
+            end_to_end_uncertainty_ms: end_to_end
+                .summary()
+                .and_then(|_| self.crews.end_to_end_uncertainty_ms()),
+            generator: with_workers(generator, &workers),
             errors,
             consumer_errors,
             resent,
@@ -252,7 +308,8 @@ impl Run<'_> {
             replay_passes: self.plan.replay.map(|_| replay_passes),
             replay_errors,
             backlog: course.backlog_report(),
-            cpu: meter_after.since(&meter_before, acked_bytes),
+            cpu,
+            workers,
             outages: outages(&course.timeline.seconds),
             timeline: course.timeline.seconds.clone(),
         };
@@ -270,10 +327,59 @@ impl Run<'_> {
         for of in ledgers {
             by_topic[of.topic].push(of.ledger);
         }
-        StepOutcome {
+        Ok(StepOutcome {
             report,
             ledgers: by_topic,
             histograms,
-        }
+            lost,
+        })
+    }
+
+    /// None where this process put the load on.
+    fn worker_steps(&self, load: Loop, brought: &[Option<Brought>]) -> Vec<WorkerStepReport> {
+        let report = |(worker, brought): (usize, &Option<Brought>)| {
+            let Brought { load: of, away } = brought.as_ref()?;
+            let away = away.as_ref()?;
+            let (before, after) = (of.measured.before, of.measured.after);
+            let seconds = of.measured.seconds().max(1e-9);
+            let mb_per_s = |after: u64, before: u64| (after - before) as f64 / 1e6 / seconds;
+            let acked_gb = of.measured.acked_bytes() as f64 / 1e9;
+            let used_s = away.process.as_ref().map(CpuUse::total_s);
+            Some(WorkerStepReport {
+                address: self.crews.address(worker).to_owned(),
+                sent_mb_per_s: mb_per_s(after.sent_bytes, before.sent_bytes),
+                acked_mb_per_s: mb_per_s(after.acked_bytes, before.acked_bytes),
+                consumed_mb_per_s: mb_per_s(after.consumed_bytes, before.consumed_bytes),
+                generator: judge(
+                    load,
+                    of.lag.summary(),
+                    of.send_delay.summary(),
+                    of.latency.summary(),
+                ),
+                cpu_s_per_gb: used_s
+                    .filter(|_| acked_gb > 0.0)
+                    .map(|used| used / acked_gb),
+                cpu: away.process.clone(),
+                machine: away.machine,
+            })
+        };
+        brought.iter().enumerate().filter_map(report).collect()
+    }
+}
+
+/// One bad generator among several spoils the step, even where the others hide it.
+fn with_workers(merged: GeneratorReport, workers: &[WorkerStepReport]) -> GeneratorReport {
+    let bad = workers.iter().find(|worker| !worker.generator.valid);
+    match bad {
+        Some(worker) if merged.valid => GeneratorReport {
+            valid: false,
+            reason: worker
+                .generator
+                .reason
+                .as_ref()
+                .map(|reason| format!("worker {}: {reason}", worker.address)),
+            ..merged
+        },
+        _ => merged,
     }
 }

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::{
-    AuditOutcome, AuditReport, CpuReport, Durability, GeneratorReport, Headline, Loop,
+    AuditOutcome, AuditReport, ClockReport, CpuReport, Durability, GeneratorReport, Headline, Loop,
     RawHistogram, Report, SCHEMA, SCHEMA_VERSION, SearchReport, StepReport, TryKind, TryReport,
-    WorkloadReport,
+    WorkerReport, WorkloadReport,
 };
 use crate::cpu::MachineShare;
 use crate::histogram::LatencyHistogram;
@@ -88,6 +88,22 @@ pub fn search_report() -> (Report, Vec<RawHistogram>) {
     report.headline = Headline::of(None, None, &report.steps, Some(&search), &[]);
     report.search = Some(search);
     (report, histograms)
+}
+
+/// A worker whose clock is 1.5 ms ahead.
+pub fn worker(address: &str) -> WorkerReport {
+    WorkerReport {
+        address: address.to_owned(),
+        hostname: "w".to_owned(),
+        machine: Machine::this(),
+        clock: Some(ClockReport {
+            wall_clock_ahead_ms: 1.5,
+            uncertainty_ms: 0.25,
+            drift_ms: 0.0,
+        }),
+        cpu_s_per_gb: Some(1.0),
+        lag: None,
+    }
 }
 
 fn step(rate: Rate, latency: &LatencyHistogram) -> StepReport {

@@ -6,6 +6,7 @@
 mod backlog;
 mod search;
 mod sections;
+mod workers;
 
 use maud::html;
 
@@ -21,6 +22,7 @@ pub fn html(report: &Report, histograms: &[RawHistogram]) -> String {
         (backlog::backlogs(report))
         (sections::latency(report, histograms))
         (sections::cpu(report))
+        (workers::workers(report))
         (sections::baselines(report))
         (sections::settings(report))
     };
@@ -57,6 +59,16 @@ mod tests {
         let warning = page.find("class=\"bad\"").expect("a warning");
         assert!(warning < page.find("<table").expect("a table"));
         assert!(page.contains("its lag &lt;b&gt; distorts"));
+    }
+
+    #[test]
+    fn every_worker_has_its_row_and_a_run_without_workers_no_table() {
+        let (mut report, histograms) = sample::report();
+        assert!(!html(&report, &histograms).contains("<h2>Workers</h2>"));
+        report.provenance.workers = ["a:1", "b:2"].map(sample::worker).into();
+        let page = html(&report, &histograms);
+        assert!(page.contains("<td>a:1</td>") && page.contains("<td>b:2</td>"));
+        assert!(page.contains("+1.500") && page.contains("0.250"));
     }
 
     #[test]

@@ -189,7 +189,7 @@ fn unit_costs(units: &[(PathBuf, UnitCostReport)], request_bytes: u64) -> Measur
             "broker CPU of {what}, {} a request",
             notation::bytes(request_bytes as f64)
         );
-        median(units, &what, 1e9, |report| {
+        median_with_zeros(units, &what, 1e9, |report| {
             segment_of(segments(&report.costs), request_bytes).map(of)
         })
     };
@@ -206,9 +206,12 @@ fn unit_costs(units: &[(PathBuf, UnitCostReport)], request_bytes: u64) -> Measur
         fetch_request_ns: of_segment("a request read at the log's end", fetch, |of| {
             of.request_cpu_s
         }),
-        partition_ns_per_s: median(units, "broker CPU of an idle partition", 1e9, |report| {
-            Some(report.costs.partition_cores)
-        }),
+        partition_ns_per_s: median_with_zeros(
+            units,
+            "broker CPU of an idle partition",
+            1e9,
+            |report| Some(report.costs.partition_cores),
+        ),
         cold_ns_per_gb: median(
             units,
             &format!(
@@ -239,10 +242,22 @@ fn median<R>(
     unit: f64,
     figure: impl Fn(&R) -> Option<f64>,
 ) -> Option<Sourced<u64>> {
+    let measurable = |report: &R| figure(report).filter(|value| *value > 0.0);
+    let mut median = median_with_zeros(reports, what, unit, measurable)?;
+    median.value = median.value.max(1);
+    Some(median)
+}
+
+/// The same where nothing is a finding too: what is not seen costs nothing.
+fn median_with_zeros<R>(
+    reports: &[(PathBuf, R)],
+    what: &str,
+    unit: f64,
+    figure: impl Fn(&R) -> Option<f64>,
+) -> Option<Sourced<u64>> {
     let mut found: Vec<(f64, &PathBuf)> = reports
         .iter()
         .filter_map(|(path, report)| Some((figure(report)?, path)))
-        .filter(|(value, _)| *value > 0.0)
         .collect();
     let files = found.iter().map(|(_, path)| (*path).clone()).collect();
     found.sort_by(|(a, _), (b, _)| a.total_cmp(b));
@@ -259,8 +274,7 @@ fn median<R>(
         least,
         most,
     });
-    let value = ((value * unit).round() as u64).max(1);
-    Some(Sourced::new(value, source))
+    Some(Sourced::new((value * unit).round() as u64, source))
 }
 
 fn report_files(path: &Path) -> Result<Vec<PathBuf>, MeasuredError> {

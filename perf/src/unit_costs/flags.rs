@@ -26,13 +26,18 @@ pub struct UnitCostsArgs {
     /// How long each of the runs and idle windows is measured
     #[arg(long, default_value = "5s", value_parser = quantity::duration)]
     pub duration: Duration,
+    /// How long the log that is read cold is written, as fast as it goes; it should grow beyond what the broker and its
+    /// machine hold in memory [default: twice the duration]
+    #[arg(long, value_parser = quantity::duration)]
+    pub fill_duration: Option<Duration>,
     /// Load before that which does not count
     #[arg(long, default_value = "1s", value_parser = quantity::duration)]
     pub warmup: Duration,
     /// Partitions of the loaded topic
     #[arg(long, default_value_t = 16, value_parser = value_parser!(u32).range(1..=10_000))]
     pub partitions: u32,
-    /// Partitions that are created to see what idle ones cost, and deleted afterwards
+    /// Partitions that are created to see what idle ones cost, and deleted afterwards. What memory they hold shows on a
+    /// broker that was just started: one that did this before has memory at hand
     #[arg(long, default_value_t = 1000, value_parser = value_parser!(u32).range(1..=100_000))]
     pub idle_partitions: u32,
     /// Write the report to this file
@@ -45,9 +50,36 @@ pub struct UnitCostsArgs {
 
 impl UnitCostsArgs {
     pub fn check(&self) -> Result<(), UnitCostsError> {
-        match self.duration.is_zero() {
-            true => Err(UnitCostsError::Zero { flag: "duration" }),
-            false => Ok(()),
+        if self.duration.is_zero() {
+            return Err(UnitCostsError::Zero { flag: "duration" });
+        }
+        match self.fill_duration {
+            Some(Duration::ZERO) => Err(UnitCostsError::Zero {
+                flag: "fill-duration",
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use crate::cli::{Cli, Command};
+
+    #[test]
+    fn a_time_of_zero_is_refused_with_its_flag() {
+        for flag in ["--duration", "--fill-duration"] {
+            let cli = Cli::try_parse_from(["corelog-perf", "unit-costs", flag, "0s"]).unwrap();
+            let Command::UnitCosts(flags) = cli.command else {
+                panic!("another command");
+            };
+            let error = flags.check().unwrap_err();
+            assert!(
+                error.is_usage() && error.to_string().starts_with(flag),
+                "{error}"
+            );
         }
     }
 }

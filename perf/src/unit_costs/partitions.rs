@@ -30,6 +30,7 @@ impl Partitions<'_> {
             name: format!("{} partitions written to", self.flags.idle_partitions),
             // Only that every partition is reached matters, not how fast.
             rate_bytes_per_s: None,
+            duration: self.flags.duration,
             batch_bytes: BATCH_BYTES,
             has_consumer: false,
             partitions: self.flags.idle_partitions,

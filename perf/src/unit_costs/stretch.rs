@@ -1,5 +1,7 @@
 //! One short run of a known load.
 
+use std::time::Duration;
+
 use clap::Parser;
 use serde::Serialize;
 
@@ -23,6 +25,7 @@ pub struct Shape {
     pub name: String,
     /// None: as fast as it goes.
     pub rate_bytes_per_s: Option<u64>,
+    pub duration: Duration,
     pub batch_bytes: u64,
     pub has_consumer: bool,
     pub partitions: u32,
@@ -76,7 +79,7 @@ pub fn run_arguments(flags: &UnitCostsArgs, shape: &Shape) -> Result<RunArgs, Un
         flag("broker-pid", pid.to_string());
     }
     flag("rate", rate);
-    flag("duration", format!("{}ms", flags.duration.as_millis()));
+    flag("duration", format!("{}ms", shape.duration.as_millis()));
     flag("warmup", format!("{}ms", flags.warmup.as_millis()));
     flag("batch-bytes", shape.batch_bytes.to_string());
     flag("request-bytes", shape.batch_bytes.to_string());
@@ -184,6 +187,7 @@ mod tests {
         Shape {
             name: "load".to_owned(),
             rate_bytes_per_s: Some(10_000_000),
+            duration: Duration::from_secs(1),
             batch_bytes: 32_768,
             has_consumer: true,
             partitions: 4,

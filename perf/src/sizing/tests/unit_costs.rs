@@ -103,6 +103,19 @@ fn requests_partitions_and_cold_readers_cost_cpu() {
 }
 
 #[test]
+fn a_partition_whose_cost_is_not_seen_is_measured_at_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut report = report();
+    report["costs"]["partition_cores"] = json!(0.0);
+    let path = write(directory.path(), "report.json", &report);
+    let cost = estimate(&with(&["--from", path.to_str().unwrap()]))
+        .broker
+        .cost;
+    assert_eq!(cost.partition_ns_per_s.value, 0);
+    assert!(matches!(cost.partition_ns_per_s.source, Source::Report(_)));
+}
+
+#[test]
 fn a_message_larger_than_the_request_is_a_request() {
     let large = with(&[
         "--message-size",

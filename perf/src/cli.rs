@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::broker_metrics::MetricsUrl;
 use crate::compare::{self, FailOn};
 use crate::compression::Compression;
 use crate::keys::KeyDistributor;
@@ -303,9 +304,14 @@ pub struct RunArgs {
     /// Proof at the end that nothing was lost
     #[arg(long, default_value = "full")]
     pub audit: AuditArg,
-    /// Process of a broker on this machine [default: who listens on the bootstrap port]
-    #[arg(long)]
-    pub broker_pid: Option<u32>,
+    /// Processes of the brokers on this machine, separated by commas; what they use is added up [default: who listens at the
+    /// cluster's addresses, if they are of this machine]
+    #[arg(long, value_delimiter = ',', value_name = "PID")]
+    pub broker_pid: Vec<u32>,
+    /// Prometheus pages of brokers on other machines, as http://10.0.0.1:9644/metrics, separated by commas: CPU time, memory, disk and
+    /// network bytes as they tell them
+    #[arg(long, value_delimiter = ',', value_name = "URL")]
+    pub broker_metrics: Vec<MetricsUrl>,
     /// Where to measure the disk [default: beside the broker's log directory, if that is on this machine]
     #[arg(long)]
     pub baseline_dir: Option<PathBuf>,

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
 
 use serde::{Deserialize, Serialize};
 
+use crate::client::connection::Traffic;
 use crate::client::failure::Failure;
 use crate::histogram::LatencyHistogram;
 use crate::load_stage::LoadStage;
@@ -20,6 +21,9 @@ pub struct Live {
     /// Of whole Produce requests, as they go to the sockets.
     pub wire_bytes: AtomicU64,
     pub produce_requests: AtomicU64,
+    /// Everything that went over the load's sockets.
+    pub network_sent_bytes: AtomicU64,
+    pub network_received_bytes: AtomicU64,
     pub acked_records: AtomicU64,
     pub acked_bytes: AtomicU64,
     pub failed_records: AtomicU64,
@@ -86,6 +90,11 @@ impl Live {
 
     pub fn subtract(counter: &AtomicU64, count: u64) {
         counter.fetch_sub(count, Relaxed);
+    }
+
+    pub fn moved(&self, traffic: Traffic) {
+        Self::add(&self.network_sent_bytes, traffic.sent_bytes);
+        Self::add(&self.network_received_bytes, traffic.received_bytes);
     }
 
     pub fn stop(&self) {
@@ -163,6 +172,8 @@ impl Live {
             sent_bytes: self.sent_bytes.load(Relaxed),
             wire_bytes: self.wire_bytes.load(Relaxed),
             produce_requests: self.produce_requests.load(Relaxed),
+            network_sent_bytes: self.network_sent_bytes.load(Relaxed),
+            network_received_bytes: self.network_received_bytes.load(Relaxed),
             acked_records: self.acked_records.load(Relaxed),
             acked_bytes: self.acked_bytes.load(Relaxed),
             failed_records: self.failed_records.load(Relaxed),
@@ -187,6 +198,8 @@ pub struct Totals {
     pub sent_bytes: u64,
     pub wire_bytes: u64,
     pub produce_requests: u64,
+    pub network_sent_bytes: u64,
+    pub network_received_bytes: u64,
     pub acked_records: u64,
     pub acked_bytes: u64,
     pub failed_records: u64,
@@ -207,6 +220,8 @@ impl Totals {
             sent_bytes,
             wire_bytes,
             produce_requests,
+            network_sent_bytes,
+            network_received_bytes,
             acked_records,
             acked_bytes,
             failed_records,
@@ -221,6 +236,8 @@ impl Totals {
         self.sent_bytes += sent_bytes;
         self.wire_bytes += wire_bytes;
         self.produce_requests += produce_requests;
+        self.network_sent_bytes += network_sent_bytes;
+        self.network_received_bytes += network_received_bytes;
         self.acked_records += acked_records;
         self.acked_bytes += acked_bytes;
         self.failed_records += failed_records;

@@ -4,6 +4,7 @@
 
 mod audit; // proof that no record was lost
 mod baseline; // disk, loopback and memory without a broker
+mod broker_metrics; // what a broker tells of itself
 mod checksum; // CRC-32C of bytes that mostly stay
 mod cli; // flags
 mod client; // the Kafka protocol, as far as a load needs it
@@ -157,6 +158,7 @@ fn baseline(arguments: &BaselineArgs) -> ExitCode {
         directory: Some(&arguments.dir),
         file_bytes: arguments.baseline_bytes,
         each: arguments.baseline_seconds,
+        load: None,
     };
     let mut progress = Progress::new();
     progress.phase("baseline", None);

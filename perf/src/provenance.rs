@@ -163,6 +163,8 @@ pub struct Broker {
     pub brokers: Vec<String>,
     /// The broker behind the bootstrap address, if it is on this machine.
     pub process: Option<BrokerProcess>,
+    /// All brokers on this machine that are measured.
+    pub processes: Vec<BrokerProcess>,
     /// As DescribeConfigs tells them; None if it does not.
     pub settings: Option<Settings>,
     pub topic_settings: Option<Settings>,
@@ -201,14 +203,16 @@ impl BrokerProcess {
 }
 
 impl Broker {
-    pub fn new(bootstrap: &str, brokers: &[(i32, BrokerAddress)], pid: Option<Pid>) -> Self {
+    pub fn new(bootstrap: &str, brokers: &[(i32, BrokerAddress)], pids: &[Pid]) -> Self {
+        let processes: Vec<_> = pids.iter().copied().map(BrokerProcess::of).collect();
         Self {
             bootstrap: bootstrap.to_owned(),
             brokers: brokers
                 .iter()
                 .map(|(id, address)| format!("{id}@{}", address.0))
                 .collect(),
-            process: pid.map(BrokerProcess::of),
+            process: processes.first().cloned(),
+            processes,
             settings: None,
             topic_settings: None,
         }
@@ -265,7 +269,7 @@ mod tests {
 
     #[test]
     fn a_brokers_log_directories_come_from_its_settings_and_its_working_directory() {
-        let mut broker = Broker::new("a:1", &[], Some(Pid::this()));
+        let mut broker = Broker::new("a:1", &[], &[Pid::this()]);
         assert!(broker.log_directories().is_empty());
         broker.settings = Some(Settings::from([
             ("log.dir".to_owned(), Some("/ignored".to_owned())),

@@ -18,7 +18,7 @@ pub enum RerunError {
 /// Flags of the old run that say where it wrote. What names a cluster goes only with another cluster.
 /// One run of a series is repeated alone.
 const WHERE_IT_WROTE: [&str; 3] = ["--out", "--json", "--runs"];
-const WHICH_CLUSTER: [&str; 2] = ["--bootstrap", "--broker-pid"];
+const WHICH_CLUSTER: [&str; 3] = ["--bootstrap", "--broker-pid", "--broker-metrics"];
 
 /// The run that `arguments.report` tells of. It writes where it is told now, and nowhere if it is not.
 pub fn run_again(arguments: &RerunArgs) -> Result<RunArgs, RerunError> {

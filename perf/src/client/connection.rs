@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
@@ -57,6 +57,14 @@ pub struct Connection {
     address: String,
     versions: ServedVersions,
     next_correlation_id: i32,
+    traffic: Traffic,
+}
+
+/// Bytes over a socket, since they were asked for last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    pub sent_bytes: u64,
+    pub received_bytes: u64,
 }
 
 impl Connection {
@@ -68,6 +76,7 @@ impl Connection {
             address: address.to_owned(),
             versions: ServedVersions::default(),
             next_correlation_id: 0,
+            traffic: Traffic::default(),
         };
         connection.set_timeout(GREETING_TIMEOUT)?;
         let served = connection.call_version(&ApiVersionsRequest::default(), 2)?;
@@ -103,9 +112,9 @@ impl Connection {
         &self.versions
     }
 
-    /// The local and the remote end.
-    pub fn peers(&self) -> std::io::Result<(SocketAddr, SocketAddr)> {
-        Ok((self.stream.local_addr()?, self.stream.peer_addr()?))
+    /// What went over it since the last call.
+    pub fn take_traffic(&mut self) -> Traffic {
+        std::mem::take(&mut self.traffic)
     }
 
     /// Sends `request` in the highest version up to `max` and waits for its answer.
@@ -178,6 +187,7 @@ impl Connection {
         self.stream
             .write_all(&frame)
             .map_err(|source| self.io("send", source))?;
+        self.traffic.sent_bytes += frame.len() as u64;
         Ok(correlation_id)
     }
 
@@ -195,6 +205,7 @@ impl Connection {
         self.stream
             .read_exact(&mut buffer[..size_bytes])
             .map_err(|source| self.io("receive", source))?;
+        self.traffic.received_bytes += (size.len() + size_bytes) as u64;
         Ok(size_bytes)
     }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::client::batches::whole_batches;
 use crate::client::cluster::BrokerAddress;
-use crate::client::connection::Connection;
+use crate::client::connection::{Connection, Traffic};
 use crate::client::error::ClientError;
 use crate::client::fetch::{FETCH_VERSION, FetchLimits, partitions, request};
 use crate::client::offsets::{OffsetAt, list_offsets};
@@ -75,6 +75,11 @@ impl Reader {
     ) -> Result<BTreeMap<usize, Option<i64>>, ClientError> {
         assert!(self.asked.is_none(), "an answer is under way");
         list_offsets(&mut self.connection, &self.plan.topic, partitions, at)
+    }
+
+    /// What went over its connection since the last call.
+    pub fn take_traffic(&mut self) -> Traffic {
+        self.connection.take_traffic()
     }
 
     /// Goes back to these positions. Only between whole passes: when `step` returned false.

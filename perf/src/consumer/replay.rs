@@ -33,7 +33,9 @@ pub fn replay(
             records += whole_batches(fetched.records)
                 .map(|batch| batch.record_count.max(0) as u64)
                 .sum::<u64>();
-        })?;
+        });
+        live.moved(reader.take_traffic());
+        let more = more?;
         Live::add(&live.consumed_records, records);
         Live::add(&live.consumed_bytes, records * message_bytes);
         result.records += records;

@@ -74,7 +74,9 @@ pub fn tail(
                 Live::add(&live.consumed_records, records);
                 Live::add(&live.consumed_bytes, records * message_bytes);
             };
-            if let Err(error) = reader.step(arrived) {
+            let step = reader.step(arrived);
+            live.moved(reader.take_traffic());
+            if let Err(error) = step {
                 result.fail(&error, live);
                 break;
             }

@@ -30,9 +30,10 @@ impl MachineCpu {
     /// `measured_s`: what broker and client used of it.
     pub fn since(&self, earlier: &Self, measured_s: f64) -> MachineShare {
         let (busy, idle, steal) = (
-            self.busy - earlier.busy,
-            self.idle - earlier.idle,
-            self.steal - earlier.steal,
+            // The kernel takes some of it back at times.
+            self.busy.saturating_sub(earlier.busy),
+            self.idle.saturating_sub(earlier.idle),
+            self.steal.saturating_sub(earlier.steal),
         );
         let all = (busy + idle + steal).max(1) as f64;
         let measured = measured_s * rustix::param::clock_ticks_per_second() as f64;

@@ -12,18 +12,25 @@ mod topics;
 
 use std::fmt;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::thread;
-use std::time::Duration;
+use std::sync::atomic::{
+    AtomicBool, AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
+use crate::cpu::this_thread_cpu_seconds;
 use crate::interrupt::Interrupt;
 use session::Session;
 use topics::Topics;
 
 /// How soon a Ctrl-C is noticed.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// How soon it is noticed that connections have ended.
+const AWAIT_EVERY: Duration = Duration::from_millis(1);
 
 #[derive(Debug, thiserror::Error)]
 pub enum NullBrokerError {
@@ -37,6 +44,8 @@ pub enum NullBrokerError {
 pub struct NullBroker {
     address: SocketAddr,
     totals: Arc<Totals>,
+    ending: Arc<AtomicBool>,
+    accepting: Option<JoinHandle<()>>,
 }
 
 /// What came and went, over all connections.
@@ -46,6 +55,8 @@ pub struct Totals {
     pub requests: AtomicU64,
     pub received_bytes: AtomicU64,
     pub records: AtomicU64,
+    open_sessions: AtomicU64,
+    ended_sessions_cpu_ns: AtomicU64,
 }
 
 impl fmt::Display for Totals {
@@ -69,27 +80,44 @@ impl NullBroker {
         let address = listener.local_addr().map_err(failed)?;
         let totals = Arc::new(Totals::default());
         let topics = Arc::new(Topics::new(address, partitions));
+        let ending = Arc::new(AtomicBool::new(false));
         let accepting = {
-            let totals = totals.clone();
+            let (totals, ending) = (totals.clone(), ending.clone());
             move || {
                 for stream in listener.incoming().flatten() {
+                    if ending.load(Relaxed) {
+                        return;
+                    }
                     totals.connections.fetch_add(1, Relaxed);
                     let mut session = Session::new(stream, topics.clone(), totals.clone());
                     let serving = thread::Builder::new().name("null-conn".to_owned());
-                    // Without a thread the stream is dropped, which the client sees.
-                    let _refused = serving.spawn(move || {
+                    let of_session = totals.clone();
+                    of_session.open_sessions.fetch_add(1, Relaxed);
+                    let serve = move || {
                         if let Err(end) = session.serve() {
                             eprintln!("corelog-perf null-broker: a connection ended: {end}");
                         }
-                    });
+                        let cpu_ns = (this_thread_cpu_seconds() * 1e9) as u64;
+                        of_session.ended_sessions_cpu_ns.fetch_add(cpu_ns, Relaxed);
+                        of_session.open_sessions.fetch_sub(1, Release);
+                    };
+                    // Without a thread the stream is dropped, which the client sees.
+                    if serving.spawn(serve).is_err() {
+                        totals.open_sessions.fetch_sub(1, Relaxed);
+                    }
                 }
             }
         };
-        thread::Builder::new()
+        let accepting = thread::Builder::new()
             .name("null-accept".to_owned())
             .spawn(accepting)
             .map_err(failed)?;
-        Ok(Self { address, totals })
+        Ok(Self {
+            address,
+            totals,
+            ending,
+            accepting: Some(accepting),
+        })
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -100,10 +128,38 @@ impl NullBroker {
         &self.totals
     }
 
+    /// CPU time of the threads whose connections have ended.
+    pub fn ended_sessions_cpu_s(&self) -> f64 {
+        self.totals.ended_sessions_cpu_ns.load(Relaxed) as f64 / 1e9
+    }
+
+    /// Whether all connections have ended before the deadline.
+    pub fn await_sessions(&self, deadline: Instant) -> bool {
+        while self.totals.open_sessions.load(Acquire) > 0 {
+            if Instant::now() > deadline {
+                return false;
+            }
+            thread::sleep(AWAIT_EVERY);
+        }
+        true
+    }
+
     /// Returns at Ctrl-C.
     pub fn run(&self, interrupt: &Interrupt) {
         while !interrupt.is_asked() {
             thread::sleep(LOOK_EVERY);
+        }
+    }
+}
+
+/// Nobody is served any more; who is connected is served until the client goes.
+impl Drop for NullBroker {
+    fn drop(&mut self) {
+        self.ending.store(true, Relaxed);
+        // The connection wakes the thread that accepts; without one it waits for the next client.
+        if let (Some(accepting), Ok(_)) = (self.accepting.take(), TcpStream::connect(self.address))
+        {
+            let _ = accepting.join();
         }
     }
 }

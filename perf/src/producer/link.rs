@@ -9,7 +9,7 @@ use kafka_protocol::messages::ApiKey;
 
 use super::frame::{PartitionAck, ProduceFrame, read_acks};
 use super::span::BatchSpan;
-use crate::client::connection::{Connection, frame_size};
+use crate::client::connection::{Connection, Traffic, frame_size};
 use crate::client::error::ClientError;
 
 /// Answers are small; one read takes all that are there.
@@ -48,6 +48,7 @@ pub struct Link {
     received: Vec<u8>,
     received_bytes: usize,
     next_correlation_id: i32,
+    traffic: Traffic,
 }
 
 impl Link {
@@ -73,6 +74,7 @@ impl Link {
             received: vec![0; RECEIVE_BYTES],
             received_bytes: 0,
             next_correlation_id: 0,
+            traffic: Traffic::default(),
         })
     }
 
@@ -118,11 +120,17 @@ impl Link {
         self.frame.total_bytes()
     }
 
+    /// What went over it since the last call. A request counts when it has been written whole.
+    pub fn take_traffic(&mut self) -> Traffic {
+        std::mem::take(&mut self.traffic)
+    }
+
     /// Writes what the socket takes. Returns the request when it has been written whole and no answer will come.
     pub fn write(&mut self, answered: bool) -> Result<Option<Vec<BatchSpan>>, LinkError> {
         if self.writing.is_none() || !self.frame.write_to(&mut self.stream)? {
             return Ok(None);
         }
+        self.traffic.sent_bytes += self.frame.total_bytes() as u64;
         let written = self.writing.take().expect("a request was being written");
         if answered {
             self.in_flight.push_back(written);
@@ -137,7 +145,10 @@ impl Link {
         loop {
             match self.stream.read(&mut self.received[self.received_bytes..]) {
                 Ok(0) => return Err(LinkError::Closed),
-                Ok(read_bytes) => self.received_bytes += read_bytes,
+                Ok(read_bytes) => {
+                    self.received_bytes += read_bytes;
+                    self.traffic.received_bytes += read_bytes as u64;
+                }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error.into()),

@@ -350,6 +350,7 @@ impl Producer {
             Ok(unanswered) => {
                 if !link.is_writing() {
                     *free_since_ns = self.clock.now_ns();
+                    self.live.moved(link.take_traffic());
                 }
                 if let Some(spans) = unanswered {
                     self.outcomes.written_without_ack(&spans, &self.live);
@@ -377,6 +378,7 @@ impl Producer {
         if answered && was_full {
             *free_since_ns = clock.now_ns();
         }
+        live.moved(link.take_traffic());
         if let Err(error) = result {
             self.broke(broker, &error.to_string());
         }

@@ -4,6 +4,10 @@ use serde::Serialize;
 
 use super::{Loop, ReadKind, ReadReport, SearchReport, StepReport};
 use crate::baseline::Baseline;
+use crate::baseline::null_load::NullLoadBaseline;
+
+/// The same requests to a broker that keeps nothing.
+const NULL_BROKER: &str = "null broker, same requests";
 
 /// A figure and what it is measured against. A bare figure of a shared machine says little.
 #[derive(Clone, Debug, Serialize)]
@@ -99,6 +103,10 @@ impl Headline {
         let single_write = |quantile: fn(&crate::histogram::LatencySummary) -> f64| {
             baselines.mean(|baseline| baseline.disk.measured()?.single_write().map(quantile))
         };
+        let null_broker = |figure: fn(&NullLoadBaseline) -> f64| {
+            baselines.mean(|baseline| baseline.null_load().map(figure))
+        };
+        let null_cost = null_broker(|null| null.null_broker_cpu_s_per_gb);
         let mut figures = Vec::new();
         if let Some(search) = search
             && let Some(found_mb_per_s) = search.found_mb_per_s
@@ -129,6 +137,15 @@ impl Headline {
                     baselines.mean(disk_write),
                 ),
             });
+            if step.load == Loop::Closed {
+                figures.push(Ratio::new(
+                    name.clone(),
+                    step.acked_mb_per_s,
+                    "MB/s",
+                    NULL_BROKER,
+                    null_broker(|null| null.mb_per_s),
+                ));
+            }
             // A closed loop's latency is left out: it would be compared.
             if let (Loop::Open, Some(latency)) = (step.load, &step.publish_latency) {
                 for (quantile, value, baseline) in [
@@ -185,6 +202,27 @@ impl Headline {
                         wire_cpu,
                     ));
                 }
+            }
+            if let (Some(cost), Some(null_cost)) = (step.cpu.broker_cpu_s_per_gb, null_cost) {
+                figures.push(Ratio::new(
+                    format!("{name}: broker CPU beyond the null broker"),
+                    cost - null_cost,
+                    "s/GB",
+                    NULL_BROKER,
+                    Some(null_cost),
+                ));
+            }
+            if let (Some(cost), Some(null_client)) = (
+                step.cpu.client_cpu_s_per_gb,
+                null_broker(|null| null.client_cpu_s_per_gb),
+            ) {
+                figures.push(Ratio::new(
+                    format!("{name}: client CPU"),
+                    cost,
+                    "s/GB",
+                    "client of the null broker",
+                    Some(null_client),
+                ));
             }
         }
         for read in reads.iter().filter(|read| read.records > 0) {

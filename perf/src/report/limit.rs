@@ -103,7 +103,7 @@ impl fmt::Display for Limit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::{CpuUse, Pid, ThreadUse};
+    use crate::cpu::{CpuUse, ThreadUse};
     use crate::report::sample;
 
     fn closed_step() -> StepReport {
@@ -120,13 +120,9 @@ mod tests {
             involuntary_switches: 0,
         };
         CpuUse {
-            pid: Pid(1),
-            user_s: busy_s,
-            system_s: 0.0,
-            rss_bytes: 0,
-            disk_written_bytes: 0,
-            disk_read_bytes: 0,
+            cpu_s: busy_s,
             threads: vec![thread],
+            ..CpuUse::default()
         }
     }
 

@@ -32,7 +32,7 @@ use serde::Serialize;
 
 use crate::audit::AuditFindings;
 use crate::baseline::Baseline;
-use crate::cpu::{CpuUse, MachineShare};
+use crate::cpu::{CpuUse, InterfaceBytes, MachineShare};
 use crate::histogram::LatencySummary;
 use crate::keys::KeyDistributor;
 use crate::load_stage::LoadStage;
@@ -180,6 +180,9 @@ pub struct StepReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backlog: Option<BacklogReport>,
     pub cpu: CpuReport,
+    /// Bytes that all brokers together wrote to disks for each byte of payload that was acked, copies included; None if they do not tell.
+    pub write_amplification: Option<f64>,
+    pub network: NetworkReport,
     /// When acks stopped, and when errors came.
     pub outages: Vec<Outage>,
     /// What each worker did of it, if workers did.
@@ -238,14 +241,40 @@ pub struct GeneratorReport {
 pub struct CpuReport {
     /// What the time is divided by.
     pub payload_gb: f64,
-    /// None if the broker is not on this machine.
+    /// None without a process or a metrics page of each broker.
     pub broker_cpu_s_per_gb: Option<f64>,
     /// Of all workers together, if workers put the load on.
     pub client_cpu_s_per_gb: Option<f64>,
+    /// Of all brokers together; None if one of them could not be measured.
     pub broker: Option<CpuUse>,
+    pub brokers: Vec<BrokerUse>,
     /// None if workers put the load on: each has its own.
     pub client: Option<CpuUse>,
     pub machine: MachineShare,
+}
+
+/// What one broker used.
+#[derive(Clone, Debug, Serialize)]
+pub struct BrokerUse {
+    /// Its process, or the URL of its metrics page.
+    pub source: String,
+    /// False for a metrics page beside the process that it tells of.
+    pub in_sum: bool,
+    /// Why there are no figures.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_measured: Option<String>,
+    #[serde(flatten)]
+    pub used: Option<CpuUse>,
+}
+
+/// Bytes that the load moved.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct NetworkReport {
+    /// Of this program's own sockets to brokers, without the headers of TCP and IP.
+    pub client_sent_bytes: u64,
+    pub client_received_bytes: u64,
+    /// Everything that went through the interface of the bootstrap connection meanwhile.
+    pub interface: Option<InterfaceBytes>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -284,6 +313,7 @@ pub struct ReadReport {
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub replay: Option<ReplayReport>,
     pub cpu: CpuReport,
+    pub network: NetworkReport,
 }
 
 /// What only a replay has.

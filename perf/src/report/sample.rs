@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::{
     AuditOutcome, AuditReport, ClockReport, CpuReport, Durability, GeneratorReport, Headline, Loop,
-    RawHistogram, Report, SCHEMA, SCHEMA_VERSION, SearchReport, StepReport, TryKind, TryReport,
-    WorkerReport, WorkloadReport,
+    NetworkReport, RawHistogram, Report, SCHEMA, SCHEMA_VERSION, SearchReport, StepReport, TryKind,
+    TryReport, WorkerReport, WorkloadReport,
 };
 use crate::cpu::MachineShare;
 use crate::histogram::LatencyHistogram;
@@ -40,7 +40,7 @@ pub fn report() -> (Report, Vec<RawHistogram>) {
             machine: Machine::this(),
             workers: Vec::new(),
             storage: None,
-            broker: Broker::new("127.0.0.1:9092", &[], None),
+            broker: Broker::new("127.0.0.1:9092", &[], &[]),
         },
         workload: workload(&rates),
         baseline_before: None,
@@ -168,9 +168,12 @@ fn step(rate: Rate, latency: &LatencyHistogram) -> StepReport {
             broker_cpu_s_per_gb: None,
             client_cpu_s_per_gb: None,
             broker: None,
+            brokers: Vec::new(),
             client: None,
             machine: MachineShare::default(),
         },
+        write_amplification: None,
+        network: NetworkReport::default(),
         outages: Vec::new(),
         workers: Vec::new(),
         timeline: (0..10).map(|at| second(f64::from(at))).collect(),

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::headline::Ratio;
 use super::{AuditOutcome, Loop, Report, StepReport, WorkloadReport};
 use super::{backlog, search, settings, workers};
-use crate::baseline::{Baseline, DiskOutcome};
+use crate::baseline::{Baseline, DiskOutcome, NullLoadOutcome};
 
 /// From which share of the machine's cores on other work is worth a remark.
 const OTHERS_NOTED: f64 = 0.1;
@@ -23,12 +23,16 @@ fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
         _ => write_load(out, load)?,
     }
     let broker = &report.provenance.broker;
-    let process = broker
-        .process
-        .as_ref()
-        .map_or("not on this machine".to_owned(), |process| {
-            format!("process {}", process.pid.0)
-        });
+    let pids: Vec<String> = broker
+        .processes
+        .iter()
+        .map(|process| process.pid.0.to_string())
+        .collect();
+    let process = match &pids[..] {
+        [] => "not on this machine".to_owned(),
+        [pid] => format!("process {pid}"),
+        pids => format!("processes {}", pids.join(", ")),
+    };
     writeln!(
         out,
         "broker {} ({process}); {}",
@@ -257,6 +261,14 @@ fn write_remarks(out: &mut String, step: &StepReport) -> std::fmt::Result {
             machine.steal * 100.0
         )?;
     }
+    if let Some(factor) = step.write_amplification {
+        writeln!(
+            out,
+            "At {rate} the brokers wrote {} bytes to disks for each byte acked.",
+            number(factor)
+        )?;
+    }
+    write_brokers(out, step)?;
     for outage in &step.outages {
         writeln!(out, "OUTAGE at {rate}: {outage}.")?;
     }
@@ -299,6 +311,29 @@ fn uncertain(step: &StepReport) -> String {
             let uncertainty = number(uncertainty_ms);
             format!("; the workers' clocks were compared, so each is right to {uncertainty} ms")
         })
+}
+
+/// Where there are several, or one is not measured.
+fn write_brokers(out: &mut String, step: &StepReport) -> std::fmt::Result {
+    let brokers = &step.cpu.brokers;
+    for broker in brokers {
+        match (&broker.not_measured, &broker.used) {
+            (Some(reason), _) => writeln!(
+                out,
+                "At {} the broker ({}) is not measured: {reason}.",
+                step.rate, broker.source
+            )?,
+            (None, Some(used)) if brokers.len() > 1 => writeln!(
+                out,
+                "At {} the broker ({}) used {} CPU-s.",
+                step.rate,
+                broker.source,
+                number(used.cpu_s)
+            )?,
+            (None, _) => {}
+        }
+    }
+    Ok(())
 }
 
 fn write_audit(out: &mut String, report: &Report) -> std::fmt::Result {
@@ -423,6 +458,21 @@ fn write_baseline(out: &mut String, baseline: &Baseline) -> std::fmt::Result {
                 number(rate.cpu_s_per_gb)
             )?;
         }
+    }
+    match &baseline.null_broker {
+        Some(NullLoadOutcome::Measured(null)) => writeln!(
+            out,
+            "null broker, same requests from {} producer{}: {} MB/s, {} CPU-s/GB for the client, {} CPU-s/GB for the null broker",
+            null.producers,
+            plural(null.producers),
+            number(null.mb_per_s),
+            number(null.client_cpu_s_per_gb),
+            number(null.null_broker_cpu_s_per_gb)
+        )?,
+        Some(NullLoadOutcome::NotMeasured { reason }) => {
+            writeln!(out, "null broker: not measured: {reason}")?
+        }
+        None => {}
     }
     writeln!(
         out,

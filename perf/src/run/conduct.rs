@@ -129,12 +129,12 @@ impl Run<'_> {
                 Ok((_, CrewEvent::News(CrewNews::WindowOpens))) => {
                     watch
                         .opened
-                        .get_or_insert_with(|| Meter::read(self.broker_pid));
+                        .get_or_insert_with(|| Meter::read(&self.brokers));
                 }
                 Ok((_, CrewEvent::News(CrewNews::WindowCloses))) => {
                     watch
                         .closed
-                        .get_or_insert_with(|| Meter::read(self.broker_pid));
+                        .get_or_insert_with(|| Meter::read(&self.brokers));
                 }
                 Ok((crew, event)) => {
                     watch.take(crew, event);
@@ -147,7 +147,7 @@ impl Run<'_> {
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }
-        let read_meter = || Meter::read(self.broker_pid);
+        let read_meter = || Meter::read(&self.brokers);
         Conducted {
             brought: watch.brought,
             lost: watch.lost,

@@ -166,7 +166,7 @@ impl Crews {
     pub fn took(&mut self, worker: usize, brought: &Brought) {
         let helper = &mut self.0[worker];
         let used = brought.away.as_ref().and_then(|away| away.process.as_ref());
-        helper.cpu_s += used.map_or(0.0, CpuUse::total_s);
+        helper.cpu_s += used.map_or(0.0, |used| used.cpu_s);
         helper.payload_bytes += brought.load.measured.acked_bytes();
         helper.lag.merge(&brought.load.lag);
     }

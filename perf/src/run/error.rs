@@ -1,5 +1,6 @@
 //! Why there is no report of a run.
 
+use super::brokers::BrokersError;
 use crate::client::error::ClientError;
 use crate::payload::PayloadError;
 use crate::plan::PlanError;
@@ -10,6 +11,8 @@ use crate::worker::WorkerError;
 pub enum RunError {
     #[error(transparent)]
     Plan(#[from] PlanError),
+    #[error(transparent)]
+    Brokers(#[from] BrokersError),
     #[error(transparent)]
     Payload(#[from] PayloadError),
     #[error(transparent)]
@@ -23,6 +26,6 @@ pub enum RunError {
 impl RunError {
     /// Whether nobody could run what was asked for.
     pub fn is_usage(&self) -> bool {
-        matches!(self, Self::Plan(_) | Self::Payload(_))
+        matches!(self, Self::Plan(_) | Self::Brokers(_) | Self::Payload(_))
     }
 }

@@ -3,12 +3,11 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::local_broker;
+use super::brokers::Brokers;
 use super::meter::Meter;
 use crate::cli::RunArgs;
 use crate::client::cluster::Cluster;
 use crate::client::error::ClientError;
-use crate::cpu::Pid;
 use crate::interrupt::Interrupt;
 use crate::report::CpuReport;
 
@@ -23,14 +22,11 @@ pub fn idle(
     interrupt: &Interrupt,
 ) -> Result<(f64, CpuReport), ClientError> {
     let cluster = Cluster::connect(bootstrap)?;
-    let broker = arguments
-        .broker_pid
-        .map(Pid)
-        .or_else(|| local_broker(cluster.bootstrap()));
-    let (before, began) = (Meter::read(broker), Instant::now());
+    let brokers = Brokers::find(arguments, cluster.bootstrap(), &cluster.brokers()?);
+    let (before, began) = (Meter::read(&brokers), Instant::now());
     while began.elapsed() < length && !interrupt.is_asked() {
         sleep(TICK.min(length.saturating_sub(began.elapsed())));
     }
-    let (after, seconds) = (Meter::read(broker), began.elapsed().as_secs_f64());
+    let (after, seconds) = (Meter::read(&brokers), began.elapsed().as_secs_f64());
     Ok((seconds, after.since(&before, 0)))
 }

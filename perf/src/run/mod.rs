@@ -5,6 +5,7 @@
 //! thread; the load has its own. Whatever ends it early, what was measured until then becomes the report.
 
 mod backlog;
+mod brokers;
 mod conduct;
 mod course;
 mod crews;
@@ -28,15 +29,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use self::brokers::Brokers;
 use self::crews::Crews;
 use self::step::StepPlan;
 use self::topics::Stretch;
+use crate::baseline::null_load::NullLoad;
 use crate::baseline::{self, Baseline, BaselinePlan};
 use crate::cli::RunArgs;
 use crate::client::cluster::{Cluster, Settings, Topic};
-use crate::client::connection::Connection;
 use crate::clock::Clock;
-use crate::cpu::{Pid, pid_listening_on};
 use crate::interrupt::Interrupt;
 use crate::keys::KeyDistributor;
 use crate::payload::PayloadPool;
@@ -63,7 +64,7 @@ struct Run<'a> {
     topics: Vec<Arc<Topic>>,
     payloads: PayloadPool,
     crews: Crews,
-    broker_pid: Option<Pid>,
+    brokers: Brokers,
     progress: Progress,
     interrupt: Interrupt,
 }
@@ -115,6 +116,7 @@ pub fn run_and_write(arguments: &RunArgs, interrupt: &Interrupt) -> Result<Finis
 /// What the command line asks for, without any file.
 pub fn run_unwritten(arguments: &RunArgs, interrupt: &Interrupt) -> Result<Finished, RunError> {
     let plan = arguments.plan()?;
+    brokers::check(arguments)?;
     let payloads = PayloadPool::open(&plan.payload, plan.message_bytes)?;
     run(arguments, plan, payloads, interrupt.clone())
 }
@@ -133,11 +135,8 @@ fn run(
     let crews = Crews::open(&plan.workers, clock)?;
     let cluster = Cluster::connect(&plan.bootstrap)?;
     let brokers = cluster.brokers()?;
-    let broker_pid = arguments
-        .broker_pid
-        .map(Pid)
-        .or_else(|| local_broker(cluster.bootstrap()));
-    let mut broker = Broker::new(cluster.bootstrap(), &brokers, broker_pid);
+    let measured_brokers = Brokers::find(arguments, cluster.bootstrap(), &brokers);
+    let mut broker = Broker::new(cluster.bootstrap(), &brokers, &measured_brokers.pids());
     // A broker that does not describe its settings can still be measured.
     broker.settings = brokers
         .first()
@@ -147,6 +146,10 @@ fn run(
     let baseline_before = take_baseline(
         arguments,
         directory.as_deref(),
+        NullLoad {
+            plan: &plan,
+            payloads: &payloads,
+        },
         &mut progress,
         "baseline before",
     );
@@ -173,7 +176,7 @@ fn run(
         topics,
         payloads,
         crews,
-        broker_pid,
+        brokers: measured_brokers,
         progress,
         interrupt,
     };
@@ -186,6 +189,10 @@ fn run(
         take_baseline(
             arguments,
             directory.as_deref(),
+            NullLoad {
+                plan: &run.plan,
+                payloads: &run.payloads,
+            },
             &mut run.progress,
             "baseline after",
         )
@@ -324,14 +331,6 @@ impl Run<'_> {
     }
 }
 
-/// The process that listens where the bootstrap connection ended, if that is this machine.
-fn local_broker(bootstrap: &str) -> Option<Pid> {
-    let (local, remote) = Connection::open(bootstrap).ok()?.peers().ok()?;
-    (local.ip() == remote.ip())
-        .then(|| pid_listening_on(remote))
-        .flatten()
-}
-
 /// Beside the broker's log directory, so that the broker never finds a strange file among its own; inside if
 /// that is another disk.
 fn baseline_directory(arguments: &RunArgs, broker: &Broker) -> Option<PathBuf> {
@@ -356,6 +355,7 @@ fn baseline_directory(arguments: &RunArgs, broker: &Broker) -> Option<PathBuf> {
 fn take_baseline(
     arguments: &RunArgs,
     directory: Option<&Path>,
+    load: NullLoad<'_>,
     progress: &mut Progress,
     name: &str,
 ) -> Option<Baseline> {
@@ -367,6 +367,7 @@ fn take_baseline(
         directory,
         file_bytes: arguments.baseline_bytes,
         each: arguments.baseline_seconds,
+        load: Some(load),
     };
     Some(baseline::measure(&plan, |what| progress.doing(what)))
 }

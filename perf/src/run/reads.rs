@@ -11,7 +11,7 @@ use crate::client::error::ClientError;
 use crate::consumer::{ReplayResult, plans, replay};
 use crate::live::Live;
 use crate::progress::Extent;
-use crate::report::{ReadKind, ReadReport};
+use crate::report::{NetworkReport, ReadKind, ReadReport};
 
 const TICK: Duration = Duration::from_millis(20);
 
@@ -51,7 +51,7 @@ impl Run<'_> {
             .phase(name, Some(Extent::Time(self.arguments.read_duration)));
         let live = Arc::new(Live::default());
         let message_bytes = self.plan.message_bytes as u64;
-        let (begin, begin_ns) = (Meter::read(self.broker_pid), self.clock.now_ns());
+        let (begin, begin_ns) = (Meter::read(&self.brokers), self.clock.now_ns());
         let until_ns = begin_ns + self.arguments.read_duration.as_nanos() as u64;
         let results: Vec<Result<ReplayResult, ClientError>> = thread::scope(|scope| {
             let mut readers = Vec::new();
@@ -91,7 +91,7 @@ impl Run<'_> {
                 .map(|reader| reader.join().expect("a reader does not panic"))
                 .collect()
         });
-        let (end, end_ns) = (Meter::read(self.broker_pid), self.clock.now_ns());
+        let (end, end_ns) = (Meter::read(&self.brokers), self.clock.now_ns());
         let seconds = (end_ns - begin_ns) as f64 / 1e9;
         let failure = results
             .iter()
@@ -110,6 +110,11 @@ impl Run<'_> {
             failure,
             replay: None,
             cpu: end.since(&begin, totals.consumed_bytes),
+            network: NetworkReport {
+                client_sent_bytes: totals.network_sent_bytes,
+                client_received_bytes: totals.network_received_bytes,
+                interface: end.interface_since(&begin),
+            },
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::consumer::{PassesPlan, PassesResult, passes};
 use crate::live::{Live, Totals};
 use crate::plan::ReplayPlan;
 use crate::progress::Extent;
-use crate::report::{ReadKind, ReadReport, ReplayReport, ReplaySecond};
+use crate::report::{NetworkReport, ReadKind, ReadReport, ReplayReport, ReplaySecond};
 
 const TICK: Duration = Duration::from_millis(20);
 const SECOND_NS: u64 = 1_000_000_000;
@@ -87,11 +87,11 @@ impl Run<'_> {
         whole: Duration,
         is_done: impl Fn() -> bool,
     ) -> Watched {
-        let (clock, broker_pid) = (self.clock, self.broker_pid);
+        let (clock, brokers) = (self.clock, &self.brokers);
         let mark = || Mark {
             at_ns: clock.now_ns(),
             totals: live.totals(),
-            meter: Meter::read(broker_pid),
+            meter: Meter::read(brokers),
         };
         let start_ns = clock.now_ns();
         let (mut begin, mut timeline) = (None, Vec::new());
@@ -166,5 +166,11 @@ fn report(replay: ReplayPlan, watched: &Watched, results: &[PassesResult]) -> Re
             timeline: timeline.clone(),
         }),
         cpu: end.meter.since(&begin.meter, bytes),
+        network: NetworkReport {
+            client_sent_bytes: end.totals.network_sent_bytes - begin.totals.network_sent_bytes,
+            client_received_bytes: end.totals.network_received_bytes
+                - begin.totals.network_received_bytes,
+            interface: end.meter.interface_since(&begin.meter),
+        },
     }
 }

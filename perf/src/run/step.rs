@@ -11,7 +11,6 @@ use super::error::RunError;
 use super::generator::judge;
 use crate::client::error::ClientError;
 use crate::consumer::{ReadPlan, plans};
-use crate::cpu::CpuUse;
 use crate::crew::{LoadOrder, LoadYield, ProducerOrder};
 use crate::histogram::LatencyHistogram;
 use crate::outage::outages;
@@ -21,7 +20,9 @@ use crate::producer::ledger::Ledger;
 use crate::progress::Extent;
 use crate::quantity::Rate;
 use crate::record::ProducerNumber;
-use crate::report::{GeneratorReport, Loop, RawHistogram, StepReport, WorkerStepReport};
+use crate::report::{
+    CpuReport, GeneratorReport, Loop, NetworkReport, RawHistogram, StepReport, WorkerStepReport,
+};
 use crate::schedule::Schedule;
 use crate::timeline::Timeline;
 use crate::worker::WorkerError;
@@ -273,7 +274,7 @@ impl Run<'_> {
         let mut cpu = meter_after.since(&meter_before, acked_bytes);
         if self.crews.are_away() {
             let used = workers.iter().filter_map(|worker| worker.cpu.as_ref());
-            let used_s: f64 = used.map(CpuUse::total_s).sum();
+            let used_s: f64 = used.map(|used| used.cpu_s).sum();
             cpu.client = None;
             cpu.client_cpu_s_per_gb = (acked_bytes > 0).then(|| used_s / cpu.payload_gb);
         }
@@ -308,7 +309,13 @@ impl Run<'_> {
             replay_passes: self.plan.replay.map(|_| replay_passes),
             replay_errors,
             backlog: course.backlog_report(),
+            write_amplification: write_amplification(&cpu, acked_bytes),
             cpu,
+            network: NetworkReport {
+                client_sent_bytes: after.network_sent_bytes - before.network_sent_bytes,
+                client_received_bytes: after.network_received_bytes - before.network_received_bytes,
+                interface: meter_after.interface_since(&meter_before),
+            },
             workers,
             outages: outages(&course.timeline.seconds),
             timeline: course.timeline.seconds.clone(),
@@ -344,7 +351,7 @@ impl Run<'_> {
             let seconds = of.measured.seconds().max(1e-9);
             let mb_per_s = |after: u64, before: u64| (after - before) as f64 / 1e6 / seconds;
             let acked_gb = of.measured.acked_bytes() as f64 / 1e9;
-            let used_s = away.process.as_ref().map(CpuUse::total_s);
+            let used_s = away.process.as_ref().map(|used| used.cpu_s);
             Some(WorkerStepReport {
                 address: self.crews.address(worker).to_owned(),
                 sent_mb_per_s: mb_per_s(after.sent_bytes, before.sent_bytes),
@@ -382,4 +389,9 @@ fn with_workers(merged: GeneratorReport, workers: &[WorkerStepReport]) -> Genera
         },
         _ => merged,
     }
+}
+
+fn write_amplification(cpu: &CpuReport, acked_bytes: u64) -> Option<f64> {
+    let written_bytes = cpu.broker.as_ref()?.disk_written_bytes?;
+    (acked_bytes > 0).then(|| written_bytes as f64 / acked_bytes as f64)
 }

@@ -10,7 +10,14 @@ use super::SeriesError;
 use crate::cli::RunArgs;
 
 /// Decided for each run by the series.
-const OWN_FLAGS: [&str; 5] = ["--bootstrap", "--out", "--json", "--runs", "--broker-pid"];
+const OWN_FLAGS: [&str; 6] = [
+    "--bootstrap",
+    "--out",
+    "--json",
+    "--runs",
+    "--broker-pid",
+    "--broker-metrics",
+];
 
 /// The flags are known to be good.
 #[derive(Clone, Debug)]

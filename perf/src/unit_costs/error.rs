@@ -14,7 +14,7 @@ pub enum UnitCostsError {
     #[error("the run '{name}' is of no use: {reason}")]
     NotValid { name: String, reason: String },
     #[error(
-        "the broker's CPU time is not known: it is not a process of this machine that may be read; --broker-pid names one"
+        "the broker's CPU time and memory are not known: it is not a process of this machine that may be read; --broker-pid names one"
     )]
     NoCpu,
     #[error(transparent)]

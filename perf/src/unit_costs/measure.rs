@@ -190,7 +190,8 @@ fn read_cost(read: &ReadReport) -> Option<ReadCost> {
     if read.failure.is_some() {
         return None;
     }
-    let disk_read_bytes = read.cpu.broker.as_ref()?.disk_read_bytes;
+    // Where they are not told, `whole` says that nobody knows where the bytes came from.
+    let disk_read_bytes = read.cpu.broker.as_ref()?.disk_read_bytes.unwrap_or(0);
     Some(ReadCost {
         what: match read.kind {
             ReadKind::Recent => ReadFrom::Memory,

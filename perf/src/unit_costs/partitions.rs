@@ -88,9 +88,9 @@ impl Partitions<'_> {
         let used = cpu.broker.ok_or(UnitCostsError::NoCpu)?;
         Ok(IdleWindow {
             seconds,
-            broker_cpu_s: used.total_s(),
-            broker_cores: used.total_s() / seconds,
-            broker_rss_bytes: used.rss_bytes,
+            broker_cpu_s: used.cpu_s,
+            broker_cores: used.cpu_s / seconds,
+            broker_rss_bytes: used.rss_bytes.ok_or(UnitCostsError::NoCpu)?,
         })
     }
 }

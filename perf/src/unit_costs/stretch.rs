@@ -163,9 +163,9 @@ fn stretch(shape: &Shape, report: &Report) -> Result<Stretch, UnitCostsError> {
         produce_requests_per_s: step.produce_requests_per_s,
         consumed_mb_per_s: step.consumed_mb_per_s,
         fetches_per_s: step.fetches_per_s,
-        broker_cpu_s: used.total_s(),
-        broker_cores: used.total_s() / step.seconds,
-        broker_rss_bytes: used.rss_bytes,
+        broker_cpu_s: used.cpu_s,
+        broker_cores: used.cpu_s / step.seconds,
+        broker_rss_bytes: used.rss_bytes.ok_or(UnitCostsError::NoCpu)?,
         others: step.cpu.machine.others,
     })
 }
@@ -219,7 +219,7 @@ mod tests {
         let (mut report, _) = sample::report();
         report.steps.remove(0);
         let reason = |report: &Report| stretch(&shape(), report).unwrap_err().to_string();
-        assert!(reason(&report).contains("CPU time is not known"));
+        assert!(reason(&report).contains("CPU time and memory are not known"));
         report.steps[0].acked_mb_per_s = 5.0;
         assert!(reason(&report).contains("5.0 of 10.0 MB/s"));
         report.audit.outcome = AuditOutcome::Failed;

@@ -19,7 +19,7 @@ impl OwnCpu {
     pub fn since(&self, earlier: &Self) -> (Option<CpuUse>, MachineShare) {
         let both = self.process.as_ref().zip(earlier.process.as_ref());
         let process = both.map(|(now, before)| now.since(before));
-        let measured_s = process.as_ref().map_or(0.0, CpuUse::total_s);
+        let measured_s = process.as_ref().map_or(0.0, |used| used.cpu_s);
         let machine = self.machine.since(&earlier.machine, measured_s);
         (process, machine)
     }

@@ -85,10 +85,12 @@ fn worker() -> String {
     worker.address().to_string()
 }
 
-fn null_broker() -> String {
+/// It takes connections until it is dropped.
+fn null_broker() -> (NullBroker, String) {
     let any_port = "127.0.0.1:0".parse().expect("an address");
     let broker = NullBroker::start(any_port, 2).expect("it listens");
-    broker.address().to_string()
+    let address = broker.address().to_string();
+    (broker, address)
 }
 
 /// What each of the workers brings back from its part of the order.
@@ -132,7 +134,7 @@ fn merged(ended: Vec<Result<Ended, WorkerError>>) -> LoadYield {
 
 #[test]
 fn rates_of_two_workers_add_up_and_the_merged_histogram_holds_every_record() {
-    let broker = null_broker();
+    let (_open, broker) = null_broker();
     let all = merged(work(&[worker(), worker()], order(&[&broker, &broker])));
     let records = 2 * RECORDS_PER_SECOND as u64;
     assert_eq!(all.latency.summary().expect("latencies").count, records);
@@ -321,7 +323,7 @@ fn dying_worker() -> String {
 
 #[test]
 fn a_worker_that_dies_is_named_and_does_not_keep_the_other_from_ending() {
-    let broker = null_broker();
+    let (_open, broker) = null_broker();
     let dying = dying_worker();
     let mut ended = work(&[worker(), dying.clone()], order(&[&broker, &broker]));
     let lost = ended.pop().expect("two").expect_err("it died");

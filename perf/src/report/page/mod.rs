@@ -4,6 +4,7 @@
 //! `report.json` or in the raw histograms.
 
 mod backlog;
+mod resources;
 mod search;
 mod sections;
 mod workers;
@@ -21,7 +22,7 @@ pub fn html(report: &Report, histograms: &[RawHistogram]) -> String {
         (sections::throughput(report))
         (backlog::backlogs(report))
         (sections::latency(report, histograms))
-        (sections::cpu(report))
+        (resources::resources(report))
         (workers::workers(report))
         (sections::baselines(report))
         (sections::settings(report))

@@ -9,8 +9,7 @@ use crate::histogram::LatencySummary;
 use crate::page::charts::{self, Axes, Line};
 use crate::report::limit::Limit;
 use crate::report::{
-    AuditOutcome, CpuReport, Loop, RawHistogram, Report, StepReport, TryReport, baseline_text,
-    number, text,
+    AuditOutcome, Loop, RawHistogram, Report, StepReport, TryReport, baseline_text, number, text,
 };
 use crate::timeline::Second;
 
@@ -329,50 +328,6 @@ fn curve(raw: &RawHistogram) -> Vec<(f64, f64)> {
             (quantile, raw.histogram.quantile_ms(quantile))
         })
         .collect()
-}
-
-pub fn cpu(report: &Report) -> Markup {
-    let stretches: Vec<(String, &CpuReport, f64)> = report
-        .steps
-        .iter()
-        .map(|step| (format!("produce, {}", step.rate), &step.cpu, step.seconds))
-        .chain(report.reads.iter().map(|read| {
-            let name = format!("fetch, {}", read.kind.name());
-            (name, &read.cpu, read.seconds)
-        }))
-        .collect();
-    html! {
-        h2 { "CPU" }
-        div class="wide" { table {
-            tr {
-                th { "stretch" } th { "who" } th class="number" { "CPU-s/GB" } th class="number" { "user s" }
-                th class="number" { "system s" } th class="number" { "RSS MB" } th class="number" { "disk written MB" }
-                th { "busiest threads (share of a core)" }
-            }
-            @for (name, cpu, seconds) in &stretches {
-                @for (who, cost, used) in [
-                    ("broker", cpu.broker_cpu_s_per_gb, &cpu.broker),
-                    ("client", cpu.client_cpu_s_per_gb, &cpu.client),
-                ] {
-                    @if let Some(used) = used {
-                        tr {
-                            td { (name) } td { (who) }
-                            td class="number" { @if let Some(cost) = cost { (number(cost)) } }
-                            td class="number" { (number(used.user_s)) }
-                            td class="number" { (number(used.system_s)) }
-                            td class="number" { (number(used.rss_bytes as f64 / 1e6)) }
-                            td class="number" { (number(used.disk_written_bytes as f64 / 1e6)) }
-                            td {
-                                @for thread in used.threads.iter().take(4) {
-                                    (thread.name) " " (format!("{:.0} %  ", (thread.user_s + thread.system_s) / seconds * 100.0))
-                                }
-                            }
-                        }
-                    }
-                }
-            }
-        } }
-    }
 }
 
 pub fn baselines(report: &Report) -> Markup {

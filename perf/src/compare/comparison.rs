@@ -17,7 +17,7 @@ pub enum CompareError {
     Conditions {
         first: String,
         second: String,
-        what: &'static str,
+        what: String,
         of_first: String,
         of_second: String,
     },
@@ -98,11 +98,12 @@ impl Comparison {
             .collect::<Result<_, _>>()?;
         let (base, others) = sides.split_first().expect("the command line asks for two");
         for other in others.iter().filter(|_| !anyway) {
-            if let Some((what, of_first, of_second)) = base.differs(other).next() {
+            if let Some(disparity) = base.differs(other).into_iter().next() {
+                let [of_first, of_second] = disparity.values;
                 return Err(CompareError::Conditions {
                     first: base.name.clone(),
                     second: other.name.clone(),
-                    what,
+                    what: disparity.what,
                     of_first,
                     of_second,
                 });
@@ -115,10 +116,15 @@ impl Comparison {
     pub fn of(sides: &[Side]) -> Self {
         let (base, others) = sides.split_first().expect("there is a side to compare");
         let differing = others.iter().flat_map(|other| {
-            base.differs(other).map(|(what, of_base, of_other)| {
+            let told = base.differs(other).into_iter().map(|disparity| {
                 let (first, second) = (&base.name, &other.name);
-                format!("{what}: {of_base} ({first}), {of_other} ({second})")
-            })
+                let [of_base, of_other] = disparity.values;
+                format!(
+                    "{}: {of_base} ({first}), {of_other} ({second})",
+                    disparity.what
+                )
+            });
+            told.collect::<Vec<_>>()
         });
         let mut keys: Vec<&Key> = sides.iter().flat_map(|side| side.samples.keys()).collect();
         keys.sort();

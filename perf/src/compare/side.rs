@@ -164,15 +164,42 @@ impl Side {
     }
 
     /// The conditions that differ, with both values.
-    pub fn differs<'a>(
-        &'a self,
-        other: &'a Self,
-    ) -> impl Iterator<Item = (&'static str, String, String)> + 'a {
-        self.conditions.iter().filter_map(|(name, value)| {
-            let of_other = other.conditions.get(name)?;
-            (value != of_other).then(|| (*name, value.to_string(), of_other.to_string()))
-        })
+    pub fn differs(&self, other: &Self) -> Vec<Disparity> {
+        self.conditions
+            .iter()
+            .filter_map(|(name, value)| Some((*name, value, other.conditions.get(name)?)))
+            .flat_map(|(name, one, other)| disparities(name, one, other))
+            .collect()
     }
+}
+
+/// A condition in which two sides differ.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Disparity {
+    pub what: String,
+    pub values: [String; 2],
+}
+
+/// Of a condition that has several parts, only the parts that differ.
+fn disparities(name: &str, one: &Value, other: &Value) -> Vec<Disparity> {
+    if one == other {
+        return Vec::new();
+    }
+    if let (Value::Object(parts), Value::Object(others)) = (one, other) {
+        let part = |(part, value)| {
+            let of_other = others.get(part).unwrap_or(&Value::Null);
+            disparities(&format!("{name}: {part}"), value, of_other)
+        };
+        return parts.iter().flat_map(part).collect();
+    }
+    let shown = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        value => value.to_string(),
+    };
+    vec![Disparity {
+        what: name.to_owned(),
+        values: [shown(one), shown(other)],
+    }]
 }
 
 #[derive(Deserialize)]
@@ -225,4 +252,23 @@ struct StoredRead {
     kind: String,
     mb_per_s: f64,
     cpu: StoredCpu,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn of_a_condition_with_parts_only_those_that_differ_are_told() {
+        let (one, other) = (json!({"a": 1, "b": "x"}), json!({"a": 1, "b": "y"}));
+        let told = disparities("durability", &one, &other);
+        let expected = Disparity {
+            what: "durability: b".to_owned(),
+            values: ["x".to_owned(), "y".to_owned()],
+        };
+        assert_eq!(told, [expected]);
+        assert!(disparities("cores", &json!(2), &json!(2)).is_empty());
+    }
 }

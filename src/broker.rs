@@ -21,6 +21,7 @@ use crate::io::dir_lock::{DirLock, DirLockError};
 use crate::io::executor::{self, Core, ExecutorError, ExecutorThread};
 use crate::io::mesh::{self, ForeignSender, foreign_lane};
 use crate::io::net::{self, BoundListener, NetError};
+use crate::io::page_toucher;
 use crate::metrics::MetricsRegistry;
 use crate::model::ShardId;
 use crate::model::limits::{DRAIN_MS, FOREIGN_MESSAGES_MAX, OPEN_FILES_PERCENT_MAX};
@@ -103,6 +104,7 @@ impl Broker {
             source,
         })?;
         let lock = DirLock::acquire(&data)?;
+        page_toucher::start();
         let plan = CorePlan::of(&config)?;
         let shard_count = u16::try_from(plan.shards.len()).expect("cores are bounded");
         let readiness = Arc::new(Readiness::default());

@@ -18,5 +18,6 @@ pub mod mesh;
 pub mod net;
 pub mod oneshot;
 mod page_allocator;
+pub mod page_toucher;
 mod pool;
 pub mod recv;

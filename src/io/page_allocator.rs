@@ -9,6 +9,9 @@
 //! chunks serves large ones when the load changes. It is never given back to the system: what is taken at once is bounded by the
 //! budgets of the pools and by the reads in flight.
 //!
+//! What was never handed out is not resident: the kernel clears a huge page when it is first touched, and whoever touches it waits. So
+//! `page_toucher` does it in advance.
+//!
 //! ```text
 //! region, 64 MiB, on a 64 MiB border
 //! | map 16 K | 16 K | 32 K | 64 K | ... | 1 MiB | 2 MiB | 2 MiB | ... not handed out yet |
@@ -18,9 +21,9 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr::{self, NonNull};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use crate::model::limits::PAGE_BYTES;
+use crate::model::limits::{PAGE_BYTES, TOUCHED_AHEAD_BYTES_MAX, TOUCHED_AHEAD_BYTES_MIN};
 
 const REGION_BYTES: usize = 64 << 20;
 
@@ -38,18 +41,40 @@ const MAP_ORDER: usize = (MAP_BYTES / BLOCK_BYTES_MIN).trailing_zeros() as usize
 #[global_allocator]
 static ALLOCATOR: PageAllocator = PageAllocator {
     regions: Mutex::new(Regions::EMPTY),
+    handed_out: Condvar::new(),
 };
 
 struct PageAllocator {
     regions: Mutex<Regions>,
+    /// Told when a block is handed out for the first time: there is one more to touch.
+    handed_out: Condvar,
 }
 
 struct Regions {
     /// The newest region's blocks of the largest size that were never handed out; touching one would make it resident.
-    next: usize,
-    end: usize,
+    next: Blocks,
+    /// The region after it, if it is mapped already.
+    spare: Blocks,
+    /// Of all blocks of the largest size that were ever handed out.
+    handed_out_bytes: usize,
     /// The newest free block of each order.
     free: [*mut FreeBlock; ORDER_COUNT],
+}
+
+/// Blocks of the largest size, one behind the other, of which those before `touched` are resident.
+#[derive(Clone, Copy)]
+struct Blocks {
+    start: usize,
+    touched: usize,
+    end: usize,
+}
+
+/// What the toucher does next.
+pub enum Untouched {
+    /// Touch the block of the largest size that starts here. It may have been handed out by then, which does no harm.
+    Block(usize),
+    /// Map a region and put it in as the spare one.
+    Region,
 }
 
 /// What stands in a free block.
@@ -72,8 +97,9 @@ fn order_of(layout: &Layout) -> Option<usize> {
 
 impl Regions {
     const EMPTY: Self = Self {
-        next: 0,
-        end: 0,
+        next: Blocks::NONE,
+        spare: Blocks::NONE,
+        handed_out_bytes: 0,
         free: [ptr::null_mut(); ORDER_COUNT],
     };
 
@@ -147,59 +173,162 @@ impl Regions {
 
     /// A block of the largest size from the newest region, or from a new one.
     fn take_untouched(&mut self) -> Option<usize> {
-        if self.next == self.end {
-            self.map_region()?;
+        if self.next.is_empty() {
+            match self.spare.is_empty() {
+                true => {
+                    let region = map_region()?;
+                    self.next = self.open_region(region);
+                }
+                false => self.next = std::mem::replace(&mut self.spare, Blocks::NONE),
+            }
         }
-        let block = self.next;
-        self.next += BLOCK_BYTES_MAX;
+        let block = self.next.start;
+        self.next.start += BLOCK_BYTES_MAX;
+        self.handed_out_bytes += BLOCK_BYTES_MAX;
         Some(block)
     }
 
-    fn map_region(&mut self) -> Option<()> {
-        // Twice as much, of which what lies outside of the borders goes back at once.
-        let map = |bytes: usize| {
-            // SAFETY: a new anonymous mapping disturbs nothing.
-            unsafe {
-                libc::mmap(
-                    ptr::null_mut(),
-                    bytes,
-                    libc::PROT_READ | libc::PROT_WRITE,
-                    libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-                    -1,
-                    0,
-                )
-            }
-        };
-        let unmap = |from: usize, to: usize| {
-            if from < to {
-                // SAFETY: the range is a part of the new mapping that nobody uses.
-                unsafe { libc::munmap(from as *mut libc::c_void, to - from) };
-            }
-        };
-        let mapped = map(2 * REGION_BYTES);
-        if mapped == libc::MAP_FAILED {
-            return None;
-        }
-        let mapped = mapped as usize;
-        let start = mapped.next_multiple_of(REGION_BYTES);
-        let end = start + REGION_BYTES;
-        unmap(mapped, start);
-        unmap(end, mapped + 2 * REGION_BYTES);
-        // SAFETY: the range is the mapping. A kernel without huge pages refuses, and small ones do.
-        unsafe {
-            libc::madvise(
-                start as *mut libc::c_void,
-                REGION_BYTES,
-                libc::MADV_HUGEPAGE,
-            )
-        };
+    /// The blocks of a new region; what its map leaves of the first is free.
+    fn open_region(&mut self, region: usize) -> Blocks {
         // The map's block stays in use, so its buddies are never joined with it.
         for order in MAP_ORDER..ORDER_MAX {
-            self.link(start + (BLOCK_BYTES_MIN << order), order);
+            self.link(region + (BLOCK_BYTES_MIN << order), order);
         }
-        (self.next, self.end) = (start + BLOCK_BYTES_MAX, end);
-        Some(())
+        Blocks {
+            start: region + BLOCK_BYTES_MAX,
+            touched: region + BLOCK_BYTES_MAX,
+            end: region + REGION_BYTES,
+        }
     }
+
+    /// How much is to be resident before it is handed out: as much as was taken so far, so that a broker that does nothing stays
+    /// small.
+    fn ahead_bytes(&self) -> usize {
+        self.handed_out_bytes
+            .clamp(TOUCHED_AHEAD_BYTES_MIN, TOUCHED_AHEAD_BYTES_MAX)
+    }
+
+    /// None: enough is resident.
+    fn next_untouched(&mut self) -> Option<Untouched> {
+        let ahead_bytes = self.ahead_bytes();
+        if let Some(block) = self.next.next_untouched(ahead_bytes) {
+            return Some(Untouched::Block(block));
+        }
+        let missing_bytes = ahead_bytes.saturating_sub(self.next.bytes());
+        match missing_bytes {
+            0 => None,
+            _ if self.spare.is_empty() => Some(Untouched::Region),
+            _ => self
+                .spare
+                .next_untouched(missing_bytes)
+                .map(Untouched::Block),
+        }
+    }
+}
+
+impl Blocks {
+    const NONE: Self = Self {
+        start: 0,
+        touched: 0,
+        end: 0,
+    };
+
+    fn is_empty(&self) -> bool {
+        self.start == self.end
+    }
+
+    fn bytes(&self) -> usize {
+        self.end - self.start
+    }
+
+    /// The first block among the next `bytes` that is not resident; it counts as touched from now on.
+    fn next_untouched(&mut self, bytes: usize) -> Option<usize> {
+        let block = self.touched.max(self.start);
+        let is_wanted = block < self.end && block < self.start + bytes;
+        is_wanted.then(|| {
+            self.touched = block + BLOCK_BYTES_MAX;
+            block
+        })
+    }
+}
+
+/// A new region of huge pages, not resident.
+pub fn map_region() -> Option<usize> {
+    // Twice as much, of which what lies outside of the borders goes back at once.
+    let map = |bytes: usize| {
+        // SAFETY: a new anonymous mapping disturbs nothing.
+        unsafe {
+            libc::mmap(
+                ptr::null_mut(),
+                bytes,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                -1,
+                0,
+            )
+        }
+    };
+    let unmap = |from: usize, to: usize| {
+        if from < to {
+            // SAFETY: the range is a part of the new mapping that nobody uses.
+            unsafe { libc::munmap(from as *mut libc::c_void, to - from) };
+        }
+    };
+    let mapped = map(2 * REGION_BYTES);
+    if mapped == libc::MAP_FAILED {
+        return None;
+    }
+    let mapped = mapped as usize;
+    let start = mapped.next_multiple_of(REGION_BYTES);
+    let end = start + REGION_BYTES;
+    unmap(mapped, start);
+    unmap(end, mapped + 2 * REGION_BYTES);
+    // SAFETY: the range is the mapping. A kernel without huge pages refuses, and small ones do.
+    unsafe {
+        libc::madvise(
+            start as *mut libc::c_void,
+            REGION_BYTES,
+            libc::MADV_HUGEPAGE,
+        )
+    };
+    Some(start)
+}
+
+/// Makes a block of the largest size resident; its content stays, so that it may be in use already. False if the kernel cannot
+/// (before 5.14) or has no memory for it.
+pub fn touch(block: usize) -> bool {
+    // SAFETY: the block is a part of a region, and those are never unmapped; populating changes no byte (madvise(2)).
+    let result = unsafe {
+        libc::madvise(
+            block as *mut libc::c_void,
+            BLOCK_BYTES_MAX,
+            libc::MADV_POPULATE_WRITE,
+        )
+    };
+    result == 0
+}
+
+/// Waits until there is something to touch.
+pub fn await_untouched() -> Untouched {
+    let mut regions = ALLOCATOR.lock();
+    loop {
+        match regions.next_untouched() {
+            Some(untouched) => return untouched,
+            None => {
+                regions = ALLOCATOR
+                    .handed_out
+                    .wait(regions)
+                    .unwrap_or_else(PoisonError::into_inner);
+            }
+        }
+    }
+}
+
+/// The region that comes next. Its first block is written here, for its map.
+pub fn put_in(region: usize) {
+    let mut regions = ALLOCATOR.lock();
+    assert!(regions.spare.is_empty(), "one toucher asks for one region");
+    regions.spare = regions.open_region(region);
 }
 
 /// A block's place in its region's map.
@@ -209,9 +338,22 @@ fn map_entry(block: usize) -> *mut u8 {
 }
 
 impl PageAllocator {
-    fn with<T>(&self, work: impl FnOnce(&mut Regions) -> T) -> T {
+    fn lock(&self) -> MutexGuard<'_, Regions> {
         // A panic inside would be a bug of these few lines; the lists are whole between any two of them.
-        work(&mut self.regions.lock().unwrap_or_else(PoisonError::into_inner))
+        self.regions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self, order: usize) -> *mut u8 {
+        let (block, is_first_use) = {
+            let mut regions = self.lock();
+            let before = regions.handed_out_bytes;
+            let block = regions.take(order);
+            (block, regions.handed_out_bytes != before)
+        };
+        if is_first_use {
+            self.handed_out.notify_one();
+        }
+        block
     }
 }
 
@@ -220,7 +362,7 @@ impl PageAllocator {
 unsafe impl GlobalAlloc for PageAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         match order_of(&layout) {
-            Some(order) => self.with(|regions| regions.take(order)),
+            Some(order) => self.take(order),
             // SAFETY: the caller's duties are passed on.
             None => unsafe { System.alloc(layout) },
         }
@@ -229,7 +371,7 @@ unsafe impl GlobalAlloc for PageAllocator {
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         match order_of(&layout) {
             Some(order) => {
-                let block = self.with(|regions| regions.take(order));
+                let block = self.take(order);
                 if !block.is_null() {
                     // SAFETY: the block has this size.
                     unsafe { block.write_bytes(0, layout.size()) };
@@ -243,7 +385,7 @@ unsafe impl GlobalAlloc for PageAllocator {
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         match (order_of(&layout), NonNull::new(block)) {
-            (Some(order), Some(block)) => self.with(|regions| regions.give_back(block, order)),
+            (Some(order), Some(block)) => self.lock().give_back(block, order),
             // SAFETY: the caller's duties are passed on.
             _ => unsafe { System.dealloc(block, layout) },
         }
@@ -295,7 +437,7 @@ mod tests {
         let mut regions = Regions::EMPTY;
         // More than the first huge page, which the map shares.
         let small: Vec<_> = (0..4000).map(|_| regions.take(0)).collect();
-        let end = regions.next;
+        let end = regions.next.start;
         small
             .iter()
             .for_each(|block| regions.give_back(freed(*block), 0));
@@ -327,6 +469,61 @@ mod tests {
                 let (block, order) = held.swap_remove(random.random_range(0..held.len()));
                 regions.give_back(freed(block as *mut u8), order);
             }
+        }
+    }
+
+    #[test]
+    fn what_comes_next_is_touched_once_and_as_far_ahead_as_was_used() {
+        let mut regions = Regions::EMPTY;
+        regions.take(ORDER_MAX);
+        let mut touched = Vec::new();
+        while let Some(Untouched::Block(block)) = regions.next_untouched() {
+            touched.push(block);
+        }
+        assert_eq!(touched.len() * BLOCK_BYTES_MAX, TOUCHED_AHEAD_BYTES_MIN);
+        assert_eq!(touched[0], regions.next.start);
+        // Each further block that is handed out lets one more be touched.
+        assert_eq!(regions.take(ORDER_MAX) as usize, touched[0]);
+        assert!(matches!(
+            regions.next_untouched(),
+            Some(Untouched::Block(block)) if block == touched[touched.len() - 1] + BLOCK_BYTES_MAX
+        ));
+        assert!(regions.next_untouched().is_none());
+    }
+
+    #[test]
+    fn a_region_is_asked_for_before_the_last_one_is_used_up() {
+        let mut regions = Regions::EMPTY;
+        regions.take(ORDER_MAX);
+        while regions.next.bytes() >= TOUCHED_AHEAD_BYTES_MIN {
+            regions.take(ORDER_MAX);
+        }
+        let asked = std::iter::from_fn(|| regions.next_untouched())
+            .find(|next| matches!(next, Untouched::Region));
+        assert!(asked.is_some());
+        let region = map_region().expect("memory");
+        regions.spare = regions.open_region(region);
+        assert!(matches!(
+            regions.next_untouched(),
+            Some(Untouched::Block(block)) if block == region + BLOCK_BYTES_MAX
+        ));
+        while !regions.next.is_empty() {
+            regions.take(ORDER_MAX);
+        }
+        assert_eq!(regions.take(ORDER_MAX) as usize, region + BLOCK_BYTES_MAX);
+    }
+
+    #[test]
+    fn touching_a_block_that_is_in_use_leaves_its_content() {
+        let layout = Layout::from_size_align(BLOCK_BYTES_MAX, PAGE_BYTES).unwrap();
+        // SAFETY: the block is written and read within its size and freed once.
+        unsafe {
+            let block = std::alloc::alloc(layout);
+            block.write_bytes(7, BLOCK_BYTES_MAX);
+            assert!(touch(block as usize));
+            let bytes = std::slice::from_raw_parts(block, BLOCK_BYTES_MAX);
+            assert!(bytes.iter().all(|byte| *byte == 7));
+            std::alloc::dealloc(block, layout);
         }
     }
 

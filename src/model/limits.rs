@@ -10,6 +10,11 @@ pub const PAGE_BYTES: usize = 4096;
 /// goes on in the next chunk.
 pub const CHUNK_BYTES_MAX: usize = 512 * 1024;
 
+/// How much memory for chunks is made resident before it is asked for: as much as has been used so far, between these. Beyond it, and
+/// where the thread that does it gets no CPU, who uses the memory waits for the kernel to clear it.
+pub const TOUCHED_AHEAD_BYTES_MIN: usize = 32 * 1024 * 1024;
+pub const TOUCHED_AHEAD_BYTES_MAX: usize = 256 * 1024 * 1024;
+
 /// The smallest chunk but for those of one page; sizes between are powers of two.
 pub const CHUNK_BYTES_MIN: usize = 16 * 1024;
 

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use kafka_protocol::messages::create_partitions_request::CreatePartitionsTopic;
 use kafka_protocol::messages::create_topics_request::{CreatableTopic, CreatableTopicConfig};
 use kafka_protocol::messages::describe_configs_request::DescribeConfigsResource;
 use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
 use kafka_protocol::messages::{
-    CreateTopicsRequest, DeleteTopicsRequest, DescribeConfigsRequest, InitProducerIdRequest,
-    MetadataRequest, TopicName,
+    CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest, DescribeConfigsRequest,
+    InitProducerIdRequest, MetadataRequest, TopicName,
 };
 use kafka_protocol::protocol::StrBytes;
 
@@ -21,11 +22,17 @@ use super::offsets::{OffsetAt, list_offsets};
 
 /// How long a new topic may take until all its partitions have leaders that serve.
 const READY_TIMEOUT: Duration = Duration::from_secs(20);
+/// On top of it: Apache Kafka makes about 300 partitions a second on two cores.
+const READY_TIMEOUT_PER_PARTITION: Duration = Duration::from_millis(10);
 
 const READY_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// What the broker may take to carry out a change.
 const ADMIN_TIMEOUT_MS: i32 = 20_000;
+
+/// A topic with more partitions gets the others in steps of as many: Kafka's controller takes no request that makes more than 10,000
+/// records of metadata (`QuorumController.MAX_RECORDS_PER_USER_OP`).
+const PARTITIONS_PER_REQUEST_MAX: u32 = 5_000;
 
 const RESOURCE_TOPIC: i8 = 2;
 const RESOURCE_BROKER: i8 = 4;
@@ -119,7 +126,7 @@ impl Cluster {
         };
         let topic = CreatableTopic::default()
             .with_name(TopicName(text(name)))
-            .with_num_partitions(partitions as i32)
+            .with_num_partitions(partitions.min(PARTITIONS_PER_REQUEST_MAX) as i32)
             .with_replication_factor(replication as i16)
             .with_configs(settings.iter().map(setting).collect());
         let request = CreateTopicsRequest::default()
@@ -137,7 +144,32 @@ impl Cluster {
                 result.error_message.as_deref(),
             )?;
         }
+        let mut count = PARTITIONS_PER_REQUEST_MAX;
+        while count < partitions {
+            count = partitions.min(count + PARTITIONS_PER_REQUEST_MAX);
+            self.grow_topic(&mut controller, name, count)?;
+        }
         Ok(true)
+    }
+
+    fn grow_topic(
+        &self,
+        controller: &mut Connection,
+        name: &str,
+        partitions: u32,
+    ) -> Result<(), ClientError> {
+        let topic = CreatePartitionsTopic::default()
+            .with_name(TopicName(text(name)))
+            .with_count(partitions as i32)
+            .with_assignments(None);
+        let request = CreatePartitionsRequest::default()
+            .with_topics(vec![topic])
+            .with_timeout_ms(ADMIN_TIMEOUT_MS);
+        let response = controller.call(&request, 0, 3)?;
+        response.results.iter().try_for_each(|result| {
+            let message = result.error_message.as_deref();
+            controller.refuse_error("CreatePartitions", result.error_code, message)
+        })
     }
 
     pub fn delete_topic(&self, name: &str) -> Result<(), ClientError> {
@@ -171,7 +203,8 @@ impl Cluster {
 
     /// The topic's leaders, once each of its `partitions` has one.
     pub fn await_topic(&self, name: &str, partitions: u32) -> Result<Topic, ClientError> {
-        let deadline = Instant::now() + READY_TIMEOUT;
+        let timeout = READY_TIMEOUT + READY_TIMEOUT_PER_PARTITION * partitions;
+        let deadline = Instant::now() + timeout;
         let mut connection = self.open()?;
         loop {
             match topic_now(&mut connection, name)? {
@@ -189,7 +222,7 @@ impl Cluster {
                 _ if Instant::now() > deadline => {
                     let reason = format!(
                         "had no {partitions} partitions with leaders after {} s",
-                        READY_TIMEOUT.as_secs()
+                        timeout.as_secs()
                     );
                     return Err(ClientError::Topic {
                         topic: name.to_owned(),

@@ -87,7 +87,10 @@ impl ReadAhead {
                 segment,
                 number: first - 1,
             });
-        let ahead = if is_sequential { READ_AHEAD_BLOCKS } else { 0 };
+        let ahead = match is_sequential {
+            true => self.inner.borrow().blocks_ahead(segment),
+            false => 0,
+        };
         for number in first..=last + ahead {
             let key = BlockKey { segment, number };
             if number * (READ_BLOCK_BYTES as u64) < readable_end.0 && !self.is_there(key, end) {
@@ -203,6 +206,18 @@ impl ReadAhead {
 }
 
 impl Inner {
+    /// How far ahead of a sequential reader to fetch. What is fetched for one must not drop what the others come back for: where many
+    /// segments are read in turn, each has but its share of the budget, and fetching ahead would read everything several times.
+    fn blocks_ahead(&self, segment: SegmentKey) -> u64 {
+        let mut segments: Vec<SegmentKey> = self.blocks.keys().map(|key| key.segment).collect();
+        segments.push(segment);
+        segments.sort_unstable();
+        segments.dedup();
+        let share = (self.budget_bytes / READ_BLOCK_BYTES / segments.len()) as u64;
+        // The block where the reader stands, and the one that it goes on in.
+        share.saturating_sub(2).min(READ_AHEAD_BLOCKS)
+    }
+
     fn replace(&mut self, key: BlockKey, block: Option<Block>) {
         let added = match &block {
             Some(Block::Loaded(bytes)) => Some(bytes.len()),
@@ -239,5 +254,48 @@ impl Inner {
             }
             !forgotten
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Offset;
+
+    fn segment_key(log: u64) -> SegmentKey {
+        SegmentKey {
+            log: LogId(log),
+            segment: Offset(0),
+        }
+    }
+
+    fn holding(blocks: &[(u64, u64)]) -> Inner {
+        let mut inner = Inner {
+            budget_bytes: 24 * READ_BLOCK_BYTES,
+            held_bytes: 0,
+            blocks: FxHashMap::default(),
+            order: VecDeque::new(),
+        };
+        for &(segment, number) in blocks {
+            let segment = segment_key(segment);
+            inner.replace(
+                BlockKey { segment, number },
+                Some(Block::Loaded(Bytes::from_static(b"a block"))),
+            );
+        }
+        inner
+    }
+
+    #[test]
+    fn many_segments_read_in_turn_get_less_ahead_so_that_none_drops_the_others_blocks() {
+        let ahead = |segments: u64| {
+            let blocks: Vec<_> = (0..segments).flat_map(|it| [(it, 0), (it, 1)]).collect();
+            holding(&blocks).blocks_ahead(segment_key(0))
+        };
+        assert_eq!(ahead(1), READ_AHEAD_BLOCKS);
+        assert_eq!(ahead(4), READ_AHEAD_BLOCKS);
+        assert_eq!(ahead(6), 2);
+        assert_eq!(ahead(12), 0);
+        assert_eq!(ahead(100), 0);
     }
 }

@@ -76,6 +76,14 @@ def without_checkout(folder):
             path.write_text(path.read_text().replace(f"{CHECKOUT}/", "").replace(str(CHECKOUT), "."))
 
 
+def without_pages_of_runs(folder):
+    """Of a series that is kept here one page is enough: it links to the text of each run, which has the same figures."""
+    for page in folder.glob("*/*/report.html"):
+        page.unlink()
+    summary = folder / "report.html"
+    summary.write_text(summary.read_text().replace('/report.html">', '/report.txt">'))
+
+
 def spread(values):
     """Median with the lowest and the highest, as text."""
     if not values:

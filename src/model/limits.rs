@@ -223,9 +223,6 @@ pub const DIR_LOCK_RETRY_MS: u64 = 10;
 /// How often a shard adds up what its partitions take on disk.
 pub const DISK_BYTES_MS: u64 = 5_000;
 
-/// Written bytes of one shard that no fdatasync covers, above which one is begun before `flush.ms` is over, if the disk has time for it.
-/// A device keeps writes waiting while it empties its cache, for as long as there is something in it.
+/// Written bytes of one shard that no fdatasync covers, above which one is begun before `flush.ms` is over. A device keeps writes waiting
+/// while it empties its cache, for as long as there is something in it.
 pub const SYNC_AHEAD_BYTES: u64 = 2 * 1024 * 1024;
-
-/// Up to this share of the time with a write under way, in percent, the disk has time for an fdatasync that is not due yet.
-pub const DISK_RELAXED_BUSY_PERCENT_MAX: u64 = 50;

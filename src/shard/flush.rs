@@ -40,11 +40,8 @@ impl Shard {
     async fn write_on(self: &Rc<Self>, partition: &Rc<HostedPartition>, mut write: TailWrite) {
         loop {
             let started = self.clock().monotonic();
-            self.disk_load().on_write_started(started);
             let written = self.write(partition, &write).await;
             let now = self.clock().monotonic();
-            self.disk_load()
-                .on_write_ended(now, write.chunk.padded_len());
             if let Err(error) = written {
                 self.fail_partition(partition, &error);
                 return;
@@ -57,6 +54,7 @@ impl Shard {
                 partition.unsynced_since.set(Some(now));
                 self.note_unsynced(partition);
             }
+            self.note_written(write.chunk.padded_len());
             let progress = partition.leader.borrow_mut().on_written(write.id);
             self.go_on(partition, progress);
             self.seal_written(partition);

@@ -28,7 +28,6 @@ impl Shard {
         loop {
             executor::sleep(Duration::from_millis(HOUSEKEEPING_MS)).await;
             self.metrics().count(Counter::Ticks, 1);
-            self.disk_load().tick(self.clock().monotonic());
             self.sync_what_is_due();
             self.give_up_if_offline();
             self.free_cache();

@@ -11,7 +11,6 @@ pub mod cache_budget;
 pub mod call;
 pub mod checkpoint;
 pub mod command;
-pub mod disk_load;
 pub mod flush;
 pub mod hosted;
 pub mod housekeeping;

@@ -19,7 +19,6 @@ use crate::model::limits::{CHUNK_POOL_FREE_BYTES_MAX, READ_BLOCKS_BYTES_MAX_PER_
 use crate::shard::cache_budget::{CacheBudget, CacheShare};
 use crate::shard::call::{Call, ReplyTo};
 use crate::shard::command::{Command, Message};
-use crate::shard::disk_load::DiskLoad;
 use crate::shard::hosted::{HostedLeader, HostedPartition};
 use crate::shard::log_dir::LogDir;
 use crate::shard::router::Router;
@@ -54,7 +53,6 @@ pub struct Shard {
     files: OpenFiles,
     ahead: ReadAhead,
     syncs: SyncGroup,
-    disk_load: DiskLoad,
     turn: Signal,
     dirty: RefCell<Vec<Rc<HostedPartition>>>,
     active: RefCell<Vec<Rc<HostedPartition>>>,
@@ -89,7 +87,6 @@ impl Shard {
             ),
             files,
             syncs: SyncGroup::default(),
-            disk_load: DiskLoad::default(),
             turn: Signal::new(),
             dirty: RefCell::default(),
             active: RefCell::default(),
@@ -246,10 +243,6 @@ impl Shard {
 
     pub(super) fn unhost(&self, id: TopicPartition) -> Option<Rc<HostedPartition>> {
         self.partitions.borrow_mut().remove(&id)
-    }
-
-    pub(super) fn disk_load(&self) -> &DiskLoad {
-        &self.disk_load
     }
 
     // ---- turns

@@ -9,6 +9,7 @@ pub mod broker;
 pub mod cli;
 pub mod config;
 pub mod controller;
+pub mod group;
 pub mod io;
 pub mod metadata;
 pub mod metrics;

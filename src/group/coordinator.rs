@@ -66,7 +66,12 @@ impl<T> Coordinator<T> {
     }
 
     /// The records of that write are on disk.
-    pub fn on_confirmed(&mut self, _write: GroupWriteId, _now: Monotonic) -> Effects<T> {
+    pub fn on_confirmed(
+        &mut self,
+        _write: GroupWriteId,
+        _now: Monotonic,
+        _wall: TimestampMs,
+    ) -> Effects<T> {
         unimplemented!()
     }
 
@@ -76,12 +81,18 @@ impl<T> Coordinator<T> {
         _write: GroupWriteId,
         _why: WriteRefused,
         _now: Monotonic,
+        _wall: TimestampMs,
     ) -> Effects<T> {
         unimplemented!()
     }
 
     /// These topics were deleted: what was committed for them goes.
-    pub fn forget_topics(&mut self, _topics: &[TopicName], _now: Monotonic) -> Effects<T> {
+    pub fn forget_topics(
+        &mut self,
+        _topics: &[TopicName],
+        _now: Monotonic,
+        _wall: TimestampMs,
+    ) -> Effects<T> {
         unimplemented!()
     }
 

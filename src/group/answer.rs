@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::id::{Generation, GroupId, InstanceId, MemberId};
 use super::state::GroupState;
-use crate::model::{LeaderEpoch, Offset, PartitionIndex, TimestampMs, TopicName};
+use crate::model::{LeaderEpoch, Offset, PartitionIndex, TopicName};
 
 /// The answer to the `GroupRequest` of the same name.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,7 +74,6 @@ pub struct Committed {
     pub offset: Offset,
     pub leader_epoch: LeaderEpoch,
     pub metadata: Arc<str>,
-    pub commit_time: TimestampMs,
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::id::{Generation, GroupId, InstanceId, MemberId};
 use super::state::GroupState;
-use crate::model::{LeaderEpoch, Offset, PartitionIndex, TimestampMs, TopicId, TopicName};
+use crate::model::{LeaderEpoch, Offset, PartitionIndex, TopicId, TopicName};
 
 /// Each is answered with the variant of `GroupAnswer` of the same name, exactly once.
 #[derive(Clone, Debug)]
@@ -114,8 +114,6 @@ pub struct OffsetToCommit {
     pub leader_epoch: LeaderEpoch,
     /// A null of the wire is the empty string.
     pub metadata: String,
-    /// Version 1 carries the commit's own time; `NONE`: now.
-    pub commit_time: TimestampMs,
 }
 
 /// One group of an OffsetFetch request. `require_stable` asks for nothing here: no offset waits for a transaction.

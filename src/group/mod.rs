@@ -8,12 +8,23 @@
 //! whole session time-out to be heard of; a rebalance that was under way begins anew when they join again.
 
 mod answer;
+mod check;
 mod coordinator;
+mod group;
+mod group_offsets;
 mod id;
+mod member;
+mod members;
+mod membership;
+mod pending_writes;
 mod record;
 mod request;
 mod rules;
 mod state;
+mod subscription;
+mod sweep;
+mod timers;
+mod turn;
 mod write;
 
 pub use answer::{

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use super::answer::{GroupAnswer, GroupError, JoinRefused};
 use super::id::{Generation, GroupId, InstanceId, MemberId};
 use super::state::GroupState;
 use crate::model::{LeaderEpoch, Offset, PartitionIndex, TopicId, TopicName};
@@ -19,6 +20,30 @@ pub enum GroupRequest {
     DeleteGroup(GroupId),
     List(ListRequest),
     Describe(GroupId),
+}
+
+impl GroupRequest {
+    /// The answer to it that says this of the whole request.
+    pub fn refused(&self, error: GroupError) -> GroupAnswer {
+        match self {
+            Self::Join(request) => GroupAnswer::Join(Err(JoinRefused {
+                error,
+                member: request.member.clone(),
+            })),
+            Self::Sync(_) => GroupAnswer::Sync(Err(error)),
+            Self::Heartbeat(_) => GroupAnswer::Heartbeat(Err(error)),
+            Self::Leave(request) if error == GroupError::UnknownMember => {
+                GroupAnswer::Leave(Ok(vec![Err(error); request.members.len()]))
+            }
+            Self::Leave(_) => GroupAnswer::Leave(Err(error)),
+            Self::Commit(request) => GroupAnswer::Commit(vec![Err(error); request.offsets.len()]),
+            Self::FetchOffsets(_) => GroupAnswer::FetchOffsets(Err(error)),
+            Self::DeleteOffsets(_) => GroupAnswer::DeleteOffsets(Err(error)),
+            Self::DeleteGroup(_) => GroupAnswer::DeleteGroup(Err(error)),
+            Self::List(_) => GroupAnswer::List(Vec::new()),
+            Self::Describe(_) => GroupAnswer::Describe(Err(error)),
+        }
+    }
 }
 
 /// Answered when the rebalance that it takes part in has gathered its members, or at once where none is needed.

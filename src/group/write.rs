@@ -1,6 +1,6 @@
 use bytes::Bytes;
 
-use super::answer::GroupAnswer;
+use super::answer::{GroupAnswer, GroupError};
 
 /// Names one write of a coordinator. Later writes have higher numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -30,6 +30,25 @@ pub enum WriteRefused {
     NotCoordinator,
     /// The records are larger than the log takes. INVALID_COMMIT_OFFSET_SIZE for offsets, else UNKNOWN_SERVER_ERROR.
     TooLarge,
+}
+
+impl WriteRefused {
+    /// What who waited for a group's metadata is told.
+    pub fn error(self) -> GroupError {
+        match self {
+            Self::Unavailable => GroupError::CoordinatorNotAvailable,
+            Self::NotCoordinator => GroupError::NotCoordinator,
+            Self::TooLarge => GroupError::GroupTooLarge,
+        }
+    }
+
+    /// What who waited for offsets is told.
+    pub fn commit_error(self) -> GroupError {
+        match self {
+            Self::TooLarge => GroupError::CommitTooLarge,
+            Self::Unavailable | Self::NotCoordinator => self.error(),
+        }
+    }
 }
 
 /// What comes of one call of the coordinator: who is answered, and what has to be written.

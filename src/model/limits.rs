@@ -226,3 +226,36 @@ pub const DISK_BYTES_MS: u64 = 5_000;
 /// Written bytes of one shard that no fdatasync covers, above which one is begun before `flush.ms` is over. A device keeps writes waiting
 /// while it empties its cache, for as long as there is something in it.
 pub const SYNC_AHEAD_BYTES: u64 = 2 * 1024 * 1024;
+
+/// Bytes of a group's, an instance's, a client's or a protocol's name. A longer group id: INVALID_GROUP_ID. Another: INVALID_REQUEST.
+pub const GROUP_NAME_BYTES_MAX: usize = 1024;
+
+/// Bytes that one member of a group may bring for its assignors, all together. More: INVALID_REQUEST.
+pub const GROUP_MEMBER_METADATA_BYTES_MAX: usize = 1024 * 1024;
+
+/// Assignors that one member of a group may name. More: INVALID_REQUEST.
+pub const GROUP_MEMBER_PROTOCOLS_MAX: usize = 64;
+
+/// Ids that were given to clients of one group who have not come back with them. At the limit a new one: GROUP_MAX_SIZE_REACHED.
+pub const GIVEN_MEMBER_IDS_PER_GROUP_MAX: usize = 10_000;
+
+/// How long a new member may wait for its first rebalance, since nothing tells whether its client still lives. Then its join is refused
+/// with UNKNOWN_MEMBER_ID, and it may join again (Kafka's time).
+pub const NEW_MEMBER_JOIN_MS_MAX: u64 = 300_000;
+
+/// Groups of one partition of `__consumer_offsets`, those included that only hold offsets. At the limit a join to a new one:
+/// GROUP_MAX_SIZE_REACHED, a commit to a new one: INVALID_COMMIT_OFFSET_SIZE.
+pub const GROUPS_PER_PARTITION_MAX: usize = 10_000;
+
+/// Memory for the groups of one partition of `__consumer_offsets`: about 1 KiB a member and 200 bytes a committed offset, and what they
+/// bring. At the limit the same errors; who is there already can go on.
+pub const GROUP_BYTES_PER_PARTITION_MAX: usize = 64 * 1024 * 1024;
+
+/// Partitions that one group has committed offsets for. At the limit a commit to a further one: INVALID_COMMIT_OFFSET_SIZE.
+pub const OFFSETS_PER_GROUP_MAX: usize = 100_000;
+
+/// Groups that are looked through at a time for offsets that have expired.
+pub const GROUPS_SWEPT_PER_TICK_MAX: usize = 100;
+
+/// How often full memory for groups is looked through for what has expired, whatever `offsets.retention.check.interval.ms` says.
+pub const GROUP_SWEEP_WHEN_FULL_MS: u64 = 10_000;

@@ -23,10 +23,6 @@ impl<'a> FieldReader<'a> {
         self.flexible = true;
     }
 
-    pub fn is_flexible(&self) -> bool {
-        self.flexible
-    }
-
     pub fn illegal(&self, field: &'static str) -> BadRecord {
         BadRecord::Illegal {
             part: self.part,

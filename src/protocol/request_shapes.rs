@@ -15,6 +15,8 @@ pub enum Kind {
     String,
     /// Record batches; on the wire plain bytes.
     Records,
+    /// What clients tell each other through the broker, such as an assignment.
+    Bytes,
     Array(&'static Kind),
     Struct(&'static [Field]),
 }
@@ -228,6 +230,137 @@ const METADATA: &[Field] = &[
     field("IncludeTopicAuthorizedOperations", BOOL).since(8),
 ];
 
+const OFFSET_COMMIT: &[Field] = &[
+    field("GroupId", Kind::String),
+    field("GenerationIdOrMemberEpoch", INT32),
+    field("MemberId", Kind::String),
+    field("GroupInstanceId", Kind::String).since(7).nullable(),
+    field("RetentionTimeMs", INT64).until(4),
+    array(
+        "Topics",
+        &Kind::Struct(&[
+            field("Name", Kind::String),
+            array(
+                "Partitions",
+                &Kind::Struct(&[
+                    field("PartitionIndex", INT32),
+                    field("CommittedOffset", INT64),
+                    field("CommittedLeaderEpoch", INT32).since(6),
+                    field("CommittedMetadata", Kind::String).nullable(),
+                ]),
+            ),
+        ]),
+    ),
+];
+
+const OFFSET_FETCH: &[Field] = &[
+    field("GroupId", Kind::String).until(7),
+    array(
+        "Topics",
+        &Kind::Struct(&[
+            field("Name", Kind::String),
+            array("PartitionIndexes", &INT32),
+        ]),
+    )
+    .until(7)
+    .nullable_since(2),
+    array(
+        "Groups",
+        &Kind::Struct(&[
+            field("GroupId", Kind::String),
+            field("MemberId", Kind::String).since(9).nullable(),
+            field("MemberEpoch", INT32).since(9),
+            array(
+                "Topics",
+                &Kind::Struct(&[
+                    field("Name", Kind::String),
+                    array("PartitionIndexes", &INT32),
+                ]),
+            )
+            .nullable(),
+        ]),
+    )
+    .since(8),
+    field("RequireStable", BOOL).since(7),
+];
+
+const OFFSET_DELETE: &[Field] = &[
+    field("GroupId", Kind::String),
+    array(
+        "Topics",
+        &Kind::Struct(&[
+            field("Name", Kind::String),
+            array(
+                "Partitions",
+                &Kind::Struct(&[field("PartitionIndex", INT32)]),
+            ),
+        ]),
+    ),
+];
+
+const JOIN_GROUP: &[Field] = &[
+    field("GroupId", Kind::String),
+    field("SessionTimeoutMs", INT32),
+    field("RebalanceTimeoutMs", INT32).since(1),
+    field("MemberId", Kind::String),
+    field("GroupInstanceId", Kind::String).since(5).nullable(),
+    field("ProtocolType", Kind::String),
+    array(
+        "Protocols",
+        &Kind::Struct(&[field("Name", Kind::String), field("Metadata", Kind::Bytes)]),
+    ),
+    field("Reason", Kind::String).since(8).nullable(),
+];
+
+const SYNC_GROUP: &[Field] = &[
+    field("GroupId", Kind::String),
+    field("GenerationId", INT32),
+    field("MemberId", Kind::String),
+    field("GroupInstanceId", Kind::String).since(3).nullable(),
+    field("ProtocolType", Kind::String).since(5).nullable(),
+    field("ProtocolName", Kind::String).since(5).nullable(),
+    array(
+        "Assignments",
+        &Kind::Struct(&[
+            field("MemberId", Kind::String),
+            field("Assignment", Kind::Bytes),
+        ]),
+    ),
+];
+
+const HEARTBEAT: &[Field] = &[
+    field("GroupId", Kind::String),
+    field("GenerationId", INT32),
+    field("MemberId", Kind::String),
+    field("GroupInstanceId", Kind::String).since(3).nullable(),
+];
+
+const LEAVE_GROUP: &[Field] = &[
+    field("GroupId", Kind::String),
+    field("MemberId", Kind::String).until(2),
+    array(
+        "Members",
+        &Kind::Struct(&[
+            field("MemberId", Kind::String),
+            field("GroupInstanceId", Kind::String).nullable(),
+            field("Reason", Kind::String).since(5).nullable(),
+        ]),
+    )
+    .since(3),
+];
+
+const DESCRIBE_GROUPS: &[Field] = &[
+    array("Groups", &Kind::String),
+    field("IncludeAuthorizedOperations", BOOL).since(3),
+];
+
+const LIST_GROUPS: &[Field] = &[
+    array("StatesFilter", &Kind::String).since(4),
+    array("TypesFilter", &Kind::String).since(5),
+];
+
+const DELETE_GROUPS: &[Field] = &[array("GroupsNames", &Kind::String)];
+
 const API_VERSIONS: &[Field] = &[
     field("ClientSoftwareName", Kind::String).since(3),
     field("ClientSoftwareVersion", Kind::String).since(3),
@@ -419,7 +552,15 @@ pub const REQUEST_SHAPES: &[RequestShape] = &[
     request(ApiKey::Fetch, 12, FETCH),
     request(ApiKey::ListOffsets, 6, LIST_OFFSETS),
     request(ApiKey::Metadata, 9, METADATA),
+    request(ApiKey::OffsetCommit, 8, OFFSET_COMMIT),
+    request(ApiKey::OffsetFetch, 6, OFFSET_FETCH),
     request(ApiKey::FindCoordinator, 3, FIND_COORDINATOR),
+    request(ApiKey::JoinGroup, 6, JOIN_GROUP),
+    request(ApiKey::Heartbeat, 4, HEARTBEAT),
+    request(ApiKey::LeaveGroup, 4, LEAVE_GROUP),
+    request(ApiKey::SyncGroup, 4, SYNC_GROUP),
+    request(ApiKey::DescribeGroups, 5, DESCRIBE_GROUPS),
+    request(ApiKey::ListGroups, 3, LIST_GROUPS),
     request(ApiKey::ApiVersions, 3, API_VERSIONS),
     request(ApiKey::CreateTopics, 5, CREATE_TOPICS),
     request(ApiKey::DeleteTopics, 4, DELETE_TOPICS),
@@ -430,11 +571,14 @@ pub const REQUEST_SHAPES: &[RequestShape] = &[
     request(ApiKey::AlterConfigs, 2, ALTER_CONFIGS),
     request(ApiKey::DescribeLogDirs, 2, DESCRIBE_LOG_DIRS),
     request(ApiKey::CreatePartitions, 2, CREATE_PARTITIONS),
+    request(ApiKey::DeleteGroups, 2, DELETE_GROUPS),
     request(
         ApiKey::IncrementalAlterConfigs,
         1,
         INCREMENTAL_ALTER_CONFIGS,
     ),
+    // Never flexible.
+    request(ApiKey::OffsetDelete, i16::MAX, OFFSET_DELETE),
     request(ApiKey::DescribeCluster, 0, DESCRIBE_CLUSTER),
     request(ApiKey::DescribeProducers, 0, DESCRIBE_PRODUCERS),
     request(ApiKey::ListConfigResources, 0, LIST_CONFIG_RESOURCES),

@@ -130,13 +130,15 @@ impl<'a> Walk<'a> {
                 .take(size_bytes)
                 .map(drop)
                 .ok_or(ShapeError::CutShort { field }),
-            Kind::String | Kind::Records => match self.length(field, kind, is_nullable)? {
-                Some(length) => self
-                    .take(length)
-                    .map(drop)
-                    .ok_or(ShapeError::CutShort { field }),
-                None => Ok(()),
-            },
+            Kind::String | Kind::Records | Kind::Bytes => {
+                match self.length(field, kind, is_nullable)? {
+                    Some(length) => self
+                        .take(length)
+                        .map(drop)
+                        .ok_or(ShapeError::CutShort { field }),
+                    None => Ok(()),
+                }
+            }
             Kind::Struct(fields) => self.fields(fields),
             Kind::Array(element) => self.array(field, element, is_nullable),
         }
@@ -244,7 +246,7 @@ impl<'a> Walk<'a> {
             Kind::Fixed { size_bytes, .. } => size_bytes,
             _ if self.is_flexible && !matches!(kind, Kind::Struct(_)) => 1,
             Kind::String => 2,
-            Kind::Records | Kind::Array(_) => 4,
+            Kind::Records | Kind::Bytes | Kind::Array(_) => 4,
             Kind::Struct(fields) => {
                 let in_sequence = fields
                     .iter()

@@ -34,7 +34,15 @@ pub const SERVED: &[ServedApi] = &[
     api(ApiKey::Fetch, 4, 18),
     api(ApiKey::ListOffsets, 1, 10),
     api(ApiKey::Metadata, 0, 13),
+    api(ApiKey::OffsetCommit, 2, 9),
+    api(ApiKey::OffsetFetch, 1, 9),
     api(ApiKey::FindCoordinator, 0, 6),
+    api(ApiKey::JoinGroup, 0, 9),
+    api(ApiKey::Heartbeat, 0, 4),
+    api(ApiKey::LeaveGroup, 0, 5),
+    api(ApiKey::SyncGroup, 0, 5),
+    api(ApiKey::DescribeGroups, 0, 6),
+    api(ApiKey::ListGroups, 0, 5),
     api(ApiKey::ApiVersions, 0, 4),
     api(ApiKey::CreateTopics, 2, 7),
     api(ApiKey::DeleteTopics, 1, 6),
@@ -45,7 +53,9 @@ pub const SERVED: &[ServedApi] = &[
     api(ApiKey::AlterConfigs, 0, 2),
     api(ApiKey::DescribeLogDirs, 1, 4),
     api(ApiKey::CreatePartitions, 0, 3),
+    api(ApiKey::DeleteGroups, 0, 2),
     api(ApiKey::IncrementalAlterConfigs, 0, 1),
+    api(ApiKey::OffsetDelete, 0, 0),
     api(ApiKey::DescribeCluster, 0, 2),
     api(ApiKey::DescribeProducers, 0, 0),
     api(ApiKey::ListConfigResources, 0, 1),
@@ -123,6 +133,16 @@ mod tests {
             (Fetch, 11),
             (Metadata, 6),
             (ListOffsets, 3),
+            (OffsetCommit, 5),
+            (OffsetFetch, 4),
+            (FindCoordinator, 2),
+            (JoinGroup, 5),
+            (SyncGroup, 3),
+            (Heartbeat, 3),
+            (LeaveGroup, 3),
+            (DescribeGroups, 2),
+            (ListGroups, 2),
+            (DeleteGroups, 1),
             (CreateTopics, 3),
             (DeleteTopics, 1),
         ];
@@ -138,8 +158,20 @@ mod tests {
 
     #[test]
     fn the_fixed_versions_of_kafka_python_2_0_2_are_served() {
-        assert!(serves(ApiKey::Fetch, 4));
-        assert!(serves(ApiKey::ListOffsets, 1));
+        use ApiKey::*;
+        for (key, version) in [
+            (Fetch, 4),
+            (ListOffsets, 1),
+            (FindCoordinator, 0),
+            (JoinGroup, 2),
+            (SyncGroup, 1),
+            (Heartbeat, 1),
+            (LeaveGroup, 1),
+            (OffsetCommit, 2),
+            (OffsetFetch, 1),
+        ] {
+            assert!(serves(key, version), "{key:?} {version}");
+        }
         assert_eq!(
             served(ApiKey::ListOffsets as i16).map(|api| api.max),
             Some(10),
@@ -150,6 +182,14 @@ mod tests {
     #[test]
     fn topic_ids_in_fetch_come_with_topic_ids_in_metadata() {
         assert!(serves(ApiKey::Fetch, 13) && serves(ApiKey::Metadata, 10));
+    }
+
+    #[test]
+    fn groups_of_the_consumer_protocol_are_left_out_so_that_clients_take_the_classic_one() {
+        use ApiKey::*;
+        for key in [ConsumerGroupHeartbeat, ConsumerGroupDescribe] {
+            assert_eq!(served(key as i16), None, "{key:?}");
+        }
     }
 
     #[test]

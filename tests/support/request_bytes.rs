@@ -74,7 +74,7 @@ impl Body {
                 self.bytes
                     .extend((0..length).map(|_| rng.random_range(b'a'..=b'z')));
             }
-            Kind::Records => {
+            Kind::Records | Kind::Bytes => {
                 let length = rng.random_range(0..200);
                 self.length(kind, Some(length));
                 self.bytes.extend((0..length).map(|_| rng.random::<u8>()));
@@ -129,6 +129,16 @@ pub fn recode(key: ApiKey, version: i16, body: &[u8]) -> Result<(Bytes, usize), 
         ApiKey::Fetch => through::<FetchRequest>(version, body),
         ApiKey::ListOffsets => through::<ListOffsetsRequest>(version, body),
         ApiKey::Metadata => through::<MetadataRequest>(version, body),
+        ApiKey::OffsetCommit => through::<OffsetCommitRequest>(version, body),
+        ApiKey::OffsetFetch => through::<OffsetFetchRequest>(version, body),
+        ApiKey::OffsetDelete => through::<OffsetDeleteRequest>(version, body),
+        ApiKey::JoinGroup => through::<JoinGroupRequest>(version, body),
+        ApiKey::SyncGroup => through::<SyncGroupRequest>(version, body),
+        ApiKey::Heartbeat => through::<HeartbeatRequest>(version, body),
+        ApiKey::LeaveGroup => through::<LeaveGroupRequest>(version, body),
+        ApiKey::DescribeGroups => through::<DescribeGroupsRequest>(version, body),
+        ApiKey::ListGroups => through::<ListGroupsRequest>(version, body),
+        ApiKey::DeleteGroups => through::<DeleteGroupsRequest>(version, body),
         ApiKey::FindCoordinator => through::<FindCoordinatorRequest>(version, body),
         ApiKey::ApiVersions => through::<ApiVersionsRequest>(version, body),
         ApiKey::CreateTopics => through::<CreateTopicsRequest>(version, body),

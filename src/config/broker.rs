@@ -18,6 +18,20 @@ pub enum LogFormat {
     Json,
 }
 
+/// What consumer groups and their committed offsets are held to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupConfig {
+    pub initial_rebalance_delay_ms: u64,
+    pub max_session_timeout_ms: i32,
+    pub max_size: usize,
+    pub min_session_timeout_ms: i32,
+    pub offset_metadata_max_bytes: usize,
+    pub offsets_partition_count: i32,
+    pub offsets_retention_check_interval_ms: u64,
+    pub offsets_retention_ms: u64,
+    pub offsets_segment_bytes: u64,
+}
+
 /// The settings that this broker acts by: the properties file and `--set`, then what was set online for all brokers, then what
 /// was set online for this one; every value checked and parsed. Immutable: an online change makes a new one.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,6 +45,7 @@ pub struct BrokerConfig {
     pub default_replication_factor: i16,
     pub delete_topics: bool,
     pub fetch_max_bytes: usize,
+    pub groups: GroupConfig,
     /// At least one.
     pub listeners: Vec<Listener>,
     pub log_dir: PathBuf,
@@ -103,6 +118,18 @@ impl BrokerConfig {
             default_replication_factor: values.number("default.replication.factor")?,
             delete_topics: values.parsed("delete.topic.enable", parse_boolean)?,
             fetch_max_bytes: values.number("fetch.max.bytes")?,
+            groups: GroupConfig {
+                initial_rebalance_delay_ms: values.number("group.initial.rebalance.delay.ms")?,
+                max_session_timeout_ms: values.number("group.max.session.timeout.ms")?,
+                max_size: values.number("group.max.size")?,
+                min_session_timeout_ms: values.number("group.min.session.timeout.ms")?,
+                offset_metadata_max_bytes: values.number("offset.metadata.max.bytes")?,
+                offsets_partition_count: values.number("offsets.topic.num.partitions")?,
+                offsets_retention_check_interval_ms: values
+                    .number("offsets.retention.check.interval.ms")?,
+                offsets_retention_ms: values.number::<u64>("offsets.retention.minutes")? * 60_000,
+                offsets_segment_bytes: values.number("offsets.topic.segment.bytes")?,
+            },
             listeners,
             log_dir: values.text("log.dirs").unwrap_or_default().into(),
             log_format: match values.text("log.format").as_deref() {

@@ -55,6 +55,28 @@ pub const BROKER_SETTINGS: &[Setting] = &[
         .at_least(1024)
         .bytes()
         .doc("The most bytes that one fetch response holds, save that the first batch is sent whole."),
+    Setting::list("group.coordinator.rebalance.protocols", "classic")
+        .fixed("the classic protocol is the one that is served")
+        .doc("The protocols by which consumers may form groups. Kafka's default also has consumer and streams."),
+    Setting::int("group.initial.rebalance.delay.ms", "3000")
+        .at_least(0)
+        .ms()
+        .online()
+        .doc("How long the first rebalance of an empty group waits for more members to come."),
+    Setting::int("group.max.session.timeout.ms", "1800000")
+        .at_least(1)
+        .ms()
+        .online()
+        .doc("The longest session time-out that a member may ask for."),
+    Setting::int("group.max.size", "2147483647")
+        .at_least(1)
+        .online()
+        .doc("The most members that one group may have."),
+    Setting::int("group.min.session.timeout.ms", "6000")
+        .at_least(1)
+        .ms()
+        .online()
+        .doc("The shortest session time-out that a member may ask for."),
     Setting::string("listener.security.protocol.map", "PLAINTEXT:PLAINTEXT")
         .check(Check::Form(listener::check_protocol_map))
         .doc("The protocol of each listener name, as NAME:PLAINTEXT; it is needed where listeners has names other than PLAINTEXT."),
@@ -223,6 +245,37 @@ pub const BROKER_SETTINGS: &[Setting] = &[
     Setting::int("num.partitions", "1")
         .check(Check::Between(1, PARTITIONS_PER_TOPIC_MAX as i64))
         .doc("How many partitions a topic has where its creation does not say."),
+    Setting::int("offset.metadata.max.bytes", "4096")
+        .high()
+        .at_least(0)
+        .bytes()
+        .online()
+        .doc("The longest text that a client may keep beside a committed offset."),
+    Setting::long("offsets.retention.check.interval.ms", "600000")
+        .high()
+        .at_least(1)
+        .ms()
+        .online()
+        .doc("How often the broker looks for committed offsets to forget."),
+    Setting::int("offsets.retention.minutes", "10080")
+        .high()
+        .at_least(1)
+        .unit(Unit::Minutes)
+        .online()
+        .doc("How long committed offsets are kept after their group became empty, or without a group after the commit."),
+    Setting::int("offsets.topic.num.partitions", "50")
+        .high()
+        .check(Check::Between(1, PARTITIONS_PER_TOPIC_MAX as i64))
+        .doc("How many partitions the topic of committed offsets is created with. It keeps them, since groups find their partition by this number."),
+    Setting::int("offsets.topic.replication.factor", "1")
+        .high()
+        .fixed(NO_REPLICATION)
+        .doc("How many replicas the topic of committed offsets has. Kafka's default is 3."),
+    Setting::int("offsets.topic.segment.bytes", "104857600")
+        .high()
+        .at_least(1024 * 1024)
+        .bytes()
+        .doc("The segment.bytes that the topic of committed offsets is created with."),
     Setting::int("producer.id.expiration.ms", "86400000")
         .low()
         .at_least(1)

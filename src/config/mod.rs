@@ -24,7 +24,7 @@ mod topic;
 mod topic_settings;
 
 pub use alter::{AlterOperation, AlterScope, Alteration, alter, check_topic_overrides};
-pub use broker::{BrokerConfig, LogFormat};
+pub use broker::{BrokerConfig, GroupConfig, LogFormat};
 pub use broker_settings::BROKER_SETTINGS;
 pub use cores::Cores;
 pub use describe::DescribedSetting;

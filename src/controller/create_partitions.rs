@@ -6,6 +6,7 @@ use super::layout::{assignment_of, check_room, one_replica_each};
 use crate::config::BrokerConfig;
 use crate::metadata::{MetadataImage, MetadataRecord, PartitionRecord};
 use crate::model::NodeId;
+use crate::model::internal_topic::is_internal;
 use crate::model::limits::PARTITIONS_PER_TOPIC_MAX;
 
 /// The record that gives each topic its new partitions, or why it cannot be.
@@ -26,6 +27,9 @@ pub(super) fn plan(
         let Some(topic) = image.topic(&wanted.name) else {
             return Err(CreatePartitionsError::UnknownTopic(wanted.name.clone()));
         };
+        if is_internal(&wanted.name) {
+            return Err(CreatePartitionsError::Internal(wanted.name.clone()));
+        }
         let current = topic.partition_count();
         if wanted.total_count <= current {
             let (topic, wanted) = (wanted.name.clone(), wanted.total_count);

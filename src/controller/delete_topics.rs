@@ -6,6 +6,7 @@ use super::error::DeleteTopicError;
 use crate::config::BrokerConfig;
 use crate::metadata::{MetadataImage, Topic};
 use crate::model::TopicId;
+use crate::model::internal_topic::is_internal;
 
 /// The topic that each selector means and that will go, or why not.
 pub(super) fn plan(
@@ -25,6 +26,9 @@ pub(super) fn plan(
         .into_iter()
         .map(|topic| match topic {
             _ if !config.delete_topics => Err(DeleteTopicError::Disabled),
+            Ok(topic) if is_internal(topic.name.as_str()) => {
+                Err(DeleteTopicError::Internal(topic.name.clone()))
+            }
             Ok(topic) if meant[&topic.id] > 1 => Err(DeleteTopicError::Twice),
             topic => topic,
         })

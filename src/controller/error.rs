@@ -1,7 +1,7 @@
 use super::metadata_log::MetadataLogError;
 use crate::config::ConfigError;
 use crate::model::limits::{PARTITIONS_PER_BROKER_MAX, PARTITIONS_PER_TOPIC_MAX};
-use crate::model::{NodeId, TopicId, TopicNameError};
+use crate::model::{NodeId, TopicId, TopicName, TopicNameError};
 use std::sync::Arc;
 
 /// A change was right but could not be made durable, so it was not made.
@@ -58,6 +58,8 @@ pub enum DeleteTopicError {
     UnknownName(String),
     #[error("no topic has the id {0}")]
     UnknownId(TopicId),
+    #[error("topic '{0}' is the broker's own and may not be deleted")]
+    Internal(TopicName),
     #[error("the topic stands twice in the request")]
     Twice,
     #[error("topics may not be deleted: delete.topic.enable is false")]
@@ -72,6 +74,10 @@ pub enum CreatePartitionsError {
     UnknownTopic(String),
     #[error("topic '{0}' stands twice in the request")]
     Twice(String),
+    #[error(
+        "groups find their offsets by the number of partitions of '{0}', so that it keeps them"
+    )]
+    Internal(String),
     #[error("topic '{topic}' has {current} partitions; {wanted} would not be an increase")]
     NoIncrease {
         topic: String,

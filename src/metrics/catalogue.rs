@@ -46,6 +46,9 @@ catalogue! {
         TailReadBytes => ("tail_read_bytes", "Bytes that fetches were served from memory"),
         SegmentsSealed => ("segments_sealed", "Segments that were finished and cut to their exact length"),
         SegmentsDeleted => ("segments_deleted", "Segments deleted by retention, DeleteRecords or the end of their topic"),
+        OffsetCommits => ("offset_commits", "Offsets of consumer groups that were committed, one for each partition of a commit"),
+        GroupRebalances => ("group_rebalances", "Generations that consumer groups have begun"),
+        GroupRecordsSkipped => ("group_records_skipped", "Damaged or unreadable records of the topic of committed offsets that loading skipped"),
         DiskErrors => ("disk_errors", "Disk operations that failed or came back short"),
     }
 }
@@ -60,6 +63,9 @@ catalogue! {
         FetchesWaiting => ("fetches_waiting", "Fetches that wait for data"),
         AcksWaiting => ("acks_waiting", "Produce requests that wait for their write"),
         Partitions => ("partitions", "Partitions that this shard owns"),
+        Groups => ("groups", "Consumer groups, those included that have nothing but committed offsets"),
+        GroupMembers => ("group_members", "Members of consumer groups"),
+        GroupPartitionsLoading => ("group_partitions_loading", "Partitions of the topic of committed offsets whose groups are not loaded yet"),
         TailCacheBytes => ("tail_cache_bytes", "Memory that holds the tails of logs, written or not yet"),
         SegmentsOpen => ("segments_open", "Segments whose file is open"),
         FilesOpen => ("files_open", "Open files of logs and indexes"),
@@ -74,6 +80,7 @@ catalogue! {
     Latency {
         DiskWrite => ("disk_write", "From the submission of a segment write to its completion"),
         DiskRead => ("disk_read", "From the submission of a segment read to its completion"),
+        GroupLoad => ("group_load", "Reading one partition of the topic of committed offsets at start"),
         Fdatasync => ("fdatasync", "From the submission of an fdatasync to its completion"),
     }
 }

@@ -227,6 +227,27 @@ pub const DISK_BYTES_MS: u64 = 5_000;
 /// while it empties its cache, for as long as there is something in it.
 pub const SYNC_AHEAD_BYTES: u64 = 2 * 1024 * 1024;
 
+/// The largest batch that the broker writes for itself, which is what the metadata of one group, or the commits of one turn, may take. A
+/// larger group's member is refused with GROUP_MAX_SIZE_REACHED; commits beyond it go into the next batch.
+pub const OWN_BATCH_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Commits and group metadata of one turn go into one batch up to this size; what is more begins another.
+pub const GROUP_BATCH_BYTES: usize = 256 * 1024;
+
+/// What a record takes beside its key and value at most: lengths, deltas, attributes, and no headers.
+pub const RECORD_OVERHEAD_BYTES_MAX: usize = 32;
+
+/// The shortest wait of the timer of groups' deadlines.
+pub const GROUP_TICK_MIN_MS: u64 = 1;
+
+/// How long loading groups waits after a read that the disk failed.
+pub const GROUP_LOAD_RETRY_MS: u64 = 1_000;
+
+/// How long replies may still be sent on a connection whose client sends nothing more. What is then not answered never is.
+pub const REPLIES_AFTER_END_MS: u64 = 30_000;
+
+/// How often a shard adds up its groups and their members.
+pub const GROUP_FIGURES_MS: u64 = 1_000;
 /// Bytes of a group's, an instance's, a client's or a protocol's name. A longer group id: INVALID_GROUP_ID. Another: INVALID_REQUEST.
 pub const GROUP_NAME_BYTES_MAX: usize = 1024;
 

@@ -6,6 +6,7 @@
 pub mod api_key;
 mod epoch;
 mod id;
+pub mod internal_topic;
 pub mod limits;
 mod offset;
 mod producer;

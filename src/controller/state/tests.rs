@@ -3,6 +3,7 @@ use std::sync::mpsc;
 use super::*;
 use crate::config::{AlterOperation, Alteration};
 use crate::controller::{ConfigResource, LayoutError, NewTopicLayout, Reply, SettingsChange};
+use crate::model::internal_topic::OFFSETS_TOPIC;
 use crate::model::{NodeId, PartitionIndex, TopicId};
 
 struct TestController {
@@ -500,4 +501,23 @@ fn a_change_that_cannot_be_stored_is_not_made() {
     assert!(test.controller.image().topic("t").is_none());
     let (id, _) = test.run(|reply| ControllerCommand::AllocateProducerId { reply });
     assert!(matches!(id, Err(ProducerIdError::NotStored(_))));
+}
+
+#[test]
+fn the_brokers_own_topics_are_neither_deleted_nor_given_more_partitions() {
+    let mut controller = TestController::new();
+    controller.create(vec![topic(OFFSETS_TOPIC, 3)])[0]
+        .as_ref()
+        .unwrap();
+    let deleted = controller.delete(vec![TopicSelector::Name(OFFSETS_TOPIC.into())]);
+    assert!(matches!(deleted[0], Err(DeleteTopicError::Internal(_))));
+    let more = NewPartitions {
+        name: OFFSETS_TOPIC.into(),
+        total_count: 4,
+        assignments: None,
+    };
+    let added = controller.add_partitions(vec![more]);
+    assert!(matches!(added[0], Err(CreatePartitionsError::Internal(_))));
+    let image = controller.controller.image();
+    assert_eq!(image.topic(OFFSETS_TOPIC).unwrap().partition_count(), 3);
 }

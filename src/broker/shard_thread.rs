@@ -1,5 +1,6 @@
 //! A shard's thread: its executor, its listeners, and what it does with what reaches it from outside.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -88,6 +89,7 @@ pub async fn run(seat: ShardSeat) {
             shard: shard.clone(),
             controller: controller.clone(),
             advertised: Rc::new(advertised),
+            client_host: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
         };
         server.listen(listener.open(), context);
     }

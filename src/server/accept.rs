@@ -62,7 +62,9 @@ impl Server {
         } = &*self.state;
         is_draining.set(true);
         let started = shard.clock().monotonic();
-        while quota.used_bytes() > 0 && shard.clock().monotonic().since(started) < limit {
+        while (quota.used_bytes() > 0 || quota.used_requests() > 0)
+            && shard.clock().monotonic().since(started) < limit
+        {
             executor::sleep(Duration::from_millis(1)).await;
         }
         roster.close_all();
@@ -96,7 +98,11 @@ impl State {
             let entry = self
                 .roster
                 .enter(connection.closer(), self.shard.clock().monotonic());
-            let (state, context) = (self.clone(), context.clone());
+            let state = self.clone();
+            let context = ApiContext {
+                client_host: peer.ip().to_canonical(),
+                ..context.clone()
+            };
             executor::spawn_local(async move {
                 let quota = state.quota.connection();
                 let served =

@@ -2,6 +2,7 @@
 
 use std::io::IoSlice;
 use std::rc::Rc;
+use std::time::Duration;
 
 use crate::api::admin_context::AdminContext;
 use crate::api::context::ApiContext;
@@ -11,6 +12,7 @@ use crate::io::executor;
 use crate::io::net::{Connection, NetError, Reader, Writer};
 use crate::io::recv::RecvPool;
 use crate::metrics::Gauge;
+use crate::model::limits::REPLIES_AFTER_END_MS;
 use crate::protocol::request::{Request, RequestError};
 use crate::server::frame_receiver::{FrameReceiver, ReceiveError, Received};
 use crate::server::in_flight::{ConnectionQuota, Permit};
@@ -77,7 +79,9 @@ pub async fn serve(
     )
     .await;
     order.close();
-    if let Err(error) = replies.await
+    // A request may wait for other clients, longer than is of use to one that has gone.
+    let sent = executor::timeout(Duration::from_millis(REPLIES_AFTER_END_MS), replies).await;
+    if let Ok(Err(error)) = sent
         && !error.is_disconnect()
     {
         tracing::debug!(%error, "a connection ended while sending");
@@ -127,7 +131,7 @@ async fn receive(
             .set(receiver.is_inside_frame().then_some(now));
         presence.idle_since.set(None);
         for frame in frames {
-            let permit = quota.take_request(frame.len());
+            let mut permit = quota.take_request(frame.len());
             let frame_bytes = frame.len() + crate::protocol::frame::SIZE_PREFIX_BYTES;
             let request = match Request::decode(&frame) {
                 Ok(request) => request,
@@ -148,7 +152,11 @@ async fn receive(
             let Dispatch {
                 reply,
                 is_exclusive,
+                holds_bytes,
             } = dispatch::dispatch(context, request).map_err(ConnectionEnd::Decode)?;
+            if !holds_bytes {
+                permit.release_bytes();
+            }
             order.push(Dispatched {
                 id,
                 reply,

@@ -96,6 +96,21 @@ impl ConnectionQuota {
     }
 }
 
+impl Permit {
+    /// Gives back the bytes; the request still counts.
+    pub fn release_bytes(&mut self) {
+        let bytes = std::mem::take(&mut self.bytes);
+        for used in [&self.connection, &self.shard] {
+            used.bytes.set(used.bytes.get() - bytes);
+            used.released.notify();
+        }
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
 impl Drop for Permit {
     fn drop(&mut self) {
         for used in [&self.connection, &self.shard] {

@@ -43,14 +43,16 @@ struct Inner {
     is_closed: Cell<bool>,
     /// Requests that are dispatched and not yet handed out.
     open_count: Cell<usize>,
-    /// Their bytes.
+    /// The bytes that they hold.
     open_bytes: Cell<usize>,
 }
 
 impl ResponseOrder {
     pub fn push(&self, request: Dispatched) {
         let open_bytes = self.inner.open_bytes.get();
-        self.inner.open_bytes.set(open_bytes + request.frame_bytes);
+        self.inner
+            .open_bytes
+            .set(open_bytes + request.permit.bytes());
         self.inner.queue.borrow_mut().push_back(request);
         self.inner.open_count.set(self.inner.open_count.get() + 1);
         self.inner.changed.notify();
@@ -66,7 +68,7 @@ impl ResponseOrder {
         self.inner.open_count.get() == 0
     }
 
-    /// Bytes of the requests that are dispatched and not yet handed out.
+    /// Bytes that requests hold which are dispatched and not yet handed out.
     pub fn open_bytes(&self) -> usize {
         self.inner.open_bytes.get()
     }
@@ -118,7 +120,9 @@ impl ResponseOrder {
     fn completed(&self, request: Dispatched, reply: Result<Reply, ResponseError>) -> Completed {
         self.inner.open_count.set(self.inner.open_count.get() - 1);
         let open_bytes = self.inner.open_bytes.get();
-        self.inner.open_bytes.set(open_bytes - request.frame_bytes);
+        self.inner
+            .open_bytes
+            .set(open_bytes - request.permit.bytes());
         self.inner.changed.notify();
         let Dispatched {
             id,

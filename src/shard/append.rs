@@ -1,39 +1,51 @@
 //! Produce: check, append in order, answer when confirmed.
 
-use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
+
+use bytes::Bytes;
 
 use crate::config::{self, TopicConfig};
 use crate::io::clock::Monotonic;
 use crate::io::disk::DiskError;
 use crate::metrics::{Counter, Gauge, Stage};
 use crate::model::api_key::PRODUCE;
+use crate::model::limits::OWN_BATCH_BYTES_MAX;
 use crate::partition::leader::{CheckedBatch, Outcome};
 use crate::record::header;
 use crate::record::validate::ValidationRules;
-use crate::shard::call::ReplyTo;
+use crate::shard::call::{Call, ReplyTo};
 use crate::shard::command::{AppendDone, AppendItem, AppendReply, AppendRequest, PartitionError};
 use crate::shard::hosted::{HostedPartition, ParkedBatch};
+use crate::shard::reply_group::{Complete, ReplyGroup, ReplySlot};
 use crate::shard::runtime::{Cached, Shard};
 
-/// The batches of one command. It is answered once each of them is.
-struct AppendGroup {
-    replies: RefCell<Vec<Option<AppendReply>>>,
-    open_count: Cell<usize>,
-    reply: Cell<Option<ReplyTo<Vec<AppendReply>>>>,
-}
+/// What is asked of a batch that the broker wrote: nothing but that it is one.
+const OWN_BATCHES: ValidationRules = ValidationRules {
+    batch_bytes_max: OWN_BATCH_BYTES_MAX,
+    timestamp_type: header::TimestampType::CreateTime,
+    timestamp_before_max_ms: i64::MAX,
+    timestamp_after_max_ms: i64::MAX,
+    is_compacted: true,
+};
 
-/// One batch's place in its group, and what it will be answered.
+/// One batch's place in its command, and what it will be answered.
 pub struct AppendToken {
-    group: Rc<AppendGroup>,
-    index: usize,
+    slot: ReplySlot<AppendReply>,
     answer: Option<AppendReply>,
     /// When its batch was copied into the log.
     appended_at: Option<Monotonic>,
 }
 
 impl AppendToken {
+    fn new(slot: ReplySlot<AppendReply>) -> Self {
+        Self {
+            slot,
+            answer: None,
+            appended_at: None,
+        }
+    }
+
     fn with(mut self, answer: AppendReply) -> Self {
         self.answer = Some(answer);
         self
@@ -55,22 +67,13 @@ impl Shard {
             started.since(sent_at).as_nanos() as u64,
         );
         metrics.raise_gauge(Gauge::AcksWaiting, items.len() as u64);
-        let group = Rc::new(AppendGroup {
-            replies: RefCell::new(items.iter().map(|_| None).collect()),
-            open_count: Cell::new(items.len()),
-            reply: Cell::new(Some(reply)),
-        });
-        if items.is_empty() {
-            self.finish_group(&group);
-        }
-        for (index, item) in items.into_iter().enumerate() {
-            let token = AppendToken {
-                group: group.clone(),
-                index,
-                answer: None,
-                appended_at: None,
-            };
-            self.append_one(item, token);
+        match ReplyGroup::open(items.len(), reply) {
+            Ok(slots) => {
+                for (item, slot) in items.into_iter().zip(slots) {
+                    self.append_one(item, AppendToken::new(slot));
+                }
+            }
+            Err(Complete { reply, replies }) => self.answer(reply, replies),
         }
         let executed = self.clock().monotonic().since(started);
         metrics.record_stage(PRODUCE, Stage::Execute, executed.as_nanos() as u64);
@@ -103,6 +106,38 @@ impl Shard {
                 return self.answer_append(token.with(Err(PartitionError::InvalidBatch(invalid))));
             }
         };
+        self.append_or_park(&partition, batch, token);
+    }
+
+    /// Appends a batch that the broker itself wrote, if its partition can take one; what a topic asks of its producers does not hold
+    /// for it. A shard that stops still appends what it has begun.
+    pub(super) fn append_own(
+        self: &Rc<Self>,
+        partition: &Rc<HostedPartition>,
+        records: Bytes,
+    ) -> Call<Vec<AppendReply>> {
+        let (reply, call) = self.router().open_call();
+        self.metrics().raise_gauge(Gauge::AcksWaiting, 1);
+        let token = AppendToken::new(ReplySlot::of_one(reply));
+        if let Some(why) = self.log_dir().failure() {
+            self.answer_append(token.with(Err(PartitionError::LogDirOffline(why))));
+            return call;
+        }
+        match CheckedBatch::check(records, &OWN_BATCHES, self.clock().now()) {
+            Ok(batch) => self.append_or_park(partition, batch, token),
+            Err(invalid) => {
+                self.answer_append(token.with(Err(PartitionError::InvalidBatch(invalid))));
+            }
+        }
+        call
+    }
+
+    fn append_or_park(
+        self: &Rc<Self>,
+        partition: &Rc<HostedPartition>,
+        batch: CheckedBatch,
+        token: AppendToken,
+    ) {
         if !partition.parked.borrow().is_empty() {
             partition
                 .parked
@@ -110,10 +145,10 @@ impl Shard {
                 .push_back(ParkedBatch { batch, token });
             return;
         }
-        if let Err(parked) = self.try_append(&partition, batch, token) {
+        if let Err(parked) = self.try_append(partition, batch, token) {
             partition.parked.borrow_mut().push_back(*parked);
         }
-        self.prepare(&partition);
+        self.prepare(partition);
     }
 
     /// Appends if the log has room; else hands the batch back.
@@ -196,8 +231,7 @@ impl Shard {
     /// Gives a batch the answer that it carries.
     pub(super) fn answer_append(&self, token: AppendToken) {
         let AppendToken {
-            group,
-            index,
+            slot,
             answer,
             appended_at,
         } = token;
@@ -207,27 +241,15 @@ impl Shard {
             self.metrics()
                 .record_stage(PRODUCE, Stage::Disk, waited.as_nanos() as u64);
         }
-        group.replies.borrow_mut()[index] =
-            Some(answer.expect("a token that is answered carries its answer"));
-        group.open_count.set(group.open_count.get() - 1);
-        if group.open_count.get() == 0 {
-            self.finish_group(&group);
+        let answer = answer.expect("a token that is answered carries its answer");
+        if let Some(Complete { reply, replies }) = slot.fill(answer) {
+            self.answer(reply, replies);
         }
     }
 
     /// Answers a batch that was in the log but can no longer be confirmed.
     pub(super) fn fail_append(&self, token: AppendToken, why: &PartitionError) {
         self.answer_append(token.with(Err(why.clone())));
-    }
-
-    fn finish_group(&self, group: &AppendGroup) {
-        let replies = std::mem::take(&mut *group.replies.borrow_mut());
-        let replies = replies
-            .into_iter()
-            .map(|reply| reply.expect("every batch was answered"))
-            .collect();
-        let reply = group.reply.take().expect("a command is answered once");
-        self.router().answer(reply, replies);
     }
 
     /// What a refusal for want of space says; a full disk is not a broken one.

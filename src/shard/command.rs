@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use smallvec::SmallVec;
 
+use crate::group::{GroupAnswer, GroupError, GroupRequest};
 use crate::io::clock::Monotonic;
 use crate::io::disk::DiskError;
 use crate::metadata::{MetadataDelta, MetadataImage};
@@ -41,6 +42,7 @@ pub enum Command {
     ),
     LogSizes(ReplyTo<Vec<LogSize>>),
     Producers(Vec<TopicPartition>, ReplyTo<Vec<ProducersReply>>),
+    Groups(Vec<GroupItem>, ReplyTo<Vec<GroupReply>>),
     ApplyMetadata(
         Arc<MetadataImage>,
         Arc<MetadataDelta>,
@@ -202,5 +204,16 @@ pub struct LogSize {
     pub partition: TopicPartition,
     pub size_bytes: u64,
 }
+
+/// A request to the coordinator of a group.
+#[derive(Debug)]
+pub struct GroupItem {
+    /// The partition of the offsets topic that the group is in.
+    pub partition: TopicPartition,
+    pub request: GroupRequest,
+}
+
+/// The error: no coordinator has seen the request.
+pub type GroupReply = Result<GroupAnswer, GroupError>;
 
 pub type ProducersReply = Result<Vec<ActiveProducer>, PartitionError>;

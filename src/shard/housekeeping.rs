@@ -8,7 +8,7 @@ use crate::io::{blocking, executor};
 use crate::metrics::Counter;
 use crate::model::Offset;
 use crate::model::limits::{
-    CHECKPOINTS_PER_TICK_MAX, DISK_BYTES_MS, HOUSEKEEPING_MS, IDLE_AFTER_MS,
+    CHECKPOINTS_PER_TICK_MAX, DISK_BYTES_MS, GROUP_FIGURES_MS, HOUSEKEEPING_MS, IDLE_AFTER_MS,
     UNCHECKPOINTED_BYTES_PER_SHARD_MAX,
 };
 use crate::shard::checkpoint::{CheckpointTurn, SyncBy};
@@ -25,6 +25,7 @@ impl Shard {
     pub(super) async fn keep_house(self: Rc<Self>) {
         let mut retention_due = self.clock().monotonic();
         let mut disk_bytes_due = retention_due;
+        let mut group_figures_due = retention_due;
         loop {
             executor::sleep(Duration::from_millis(HOUSEKEEPING_MS)).await;
             self.metrics().count(Counter::Ticks, 1);
@@ -38,6 +39,10 @@ impl Shard {
                 retention_due =
                     now + Duration::from_millis(self.config().retention_check_interval_ms);
                 self.expire_everywhere();
+            }
+            if now >= group_figures_due {
+                group_figures_due = now + Duration::from_millis(GROUP_FIGURES_MS);
+                self.publish_group_gauges();
             }
             if now >= disk_bytes_due {
                 disk_bytes_due = now + Duration::from_millis(DISK_BYTES_MS);
@@ -251,6 +256,7 @@ impl Shard {
     /// Completes when every partition's appended batches are on disk, synced and checkpointed.
     pub(super) async fn stop(self: &Rc<Self>) -> Result<(), String> {
         self.set_stopping();
+        self.stop_groups().await;
         let mut first_failure = Ok(());
         for partition in self.partitions() {
             // What is being prepared changes files; it ends soon, since nothing more is admitted.

@@ -170,6 +170,11 @@ impl Shard {
         }
         self.create_partitions(delta, &config).await?;
         self.set_image(image.clone(), config.clone());
+        self.open_groups();
+        self.forget_offsets_of(delta);
+        if delta.broker_settings_changed {
+            self.set_group_rules();
+        }
         for partition in self.partitions() {
             let Some(topic) = image.topic_by_id(partition.partition.topic) else {
                 continue;

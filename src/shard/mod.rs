@@ -1,6 +1,6 @@
 //! One shard: everything that one core does with the partitions that it owns.
 //!
-//! Owns: its partitions, their open files, chunks and reads, and the tasks that write, sync and keep them. Must never know: API
+//! Owns: its partitions, their open files, chunks and reads, the coordinators of groups, and the tasks that write, sync and keep them. Must never know: API
 //! versions, Kafka error codes, sockets. Runs on: its own core, in one executor; nothing here is shared with another core but
 //! messages. After a crash: its partitions' directories; what it held in memory was not confirmed.
 //!
@@ -12,6 +12,9 @@ pub mod call;
 pub mod checkpoint;
 pub mod command;
 pub mod flush;
+pub mod group_host;
+mod group_load;
+mod group_write;
 pub mod hosted;
 pub mod housekeeping;
 pub mod log_dir;
@@ -20,6 +23,7 @@ pub mod metadata;
 pub mod placement;
 pub mod prepare;
 pub mod read;
+mod reply_group;
 pub mod router;
 pub mod runtime;
 pub mod sync;

@@ -19,6 +19,7 @@ use crate::model::limits::{CHUNK_POOL_FREE_BYTES_MAX, READ_BLOCKS_BYTES_MAX_PER_
 use crate::shard::cache_budget::{CacheBudget, CacheShare};
 use crate::shard::call::{Call, ReplyTo};
 use crate::shard::command::{Command, Message};
+use crate::shard::group_host::GroupHost;
 use crate::shard::hosted::{HostedLeader, HostedPartition};
 use crate::shard::log_dir::LogDir;
 use crate::shard::router::Router;
@@ -53,6 +54,7 @@ pub struct Shard {
     files: OpenFiles,
     ahead: ReadAhead,
     syncs: SyncGroup,
+    groups: GroupHost,
     turn: Signal,
     dirty: RefCell<Vec<Rc<HostedPartition>>>,
     active: RefCell<Vec<Rc<HostedPartition>>>,
@@ -87,6 +89,7 @@ impl Shard {
             ),
             files,
             syncs: SyncGroup::default(),
+            groups: GroupHost::default(),
             turn: Signal::new(),
             dirty: RefCell::default(),
             active: RefCell::default(),
@@ -103,6 +106,9 @@ impl Shard {
     pub fn start(self: &Rc<Self>) {
         executor::spawn_local(self.clone().flush_turns()).detach();
         executor::spawn_local(self.clone().keep_house()).detach();
+        executor::spawn_local(self.clone().write_groups()).detach();
+        executor::spawn_local(self.clone().tick_groups()).detach();
+        self.open_groups();
     }
 
     /// Asks the core that owns the partition; at once if it is this one.
@@ -143,6 +149,7 @@ impl Shard {
             Command::Producers(partitions, reply) => {
                 self.answer(reply, self.active_producers(&partitions))
             }
+            Command::Groups(items, reply) => self.ask_groups(items, reply),
             Command::ApplyMetadata(image, delta, reply) => self.apply_metadata(image, delta, reply),
             Command::Stop(reply) => {
                 let shard = self.clone();
@@ -198,6 +205,10 @@ impl Shard {
 
     pub(super) fn pool(&self) -> &ChunkPool {
         &self.pool
+    }
+
+    pub(super) fn groups(&self) -> &GroupHost {
+        &self.groups
     }
 
     pub(super) fn syncs(&self) -> &SyncGroup {

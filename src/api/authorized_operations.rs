@@ -25,6 +25,8 @@ const ON_A_TOPIC: i32 = bits(&[
     ALTER_CONFIGS,
 ]);
 
+const ON_A_GROUP: i32 = bits(&[READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS]);
+
 const ON_THE_CLUSTER: i32 = bits(&[
     CREATE,
     ALTER,
@@ -36,6 +38,10 @@ const ON_THE_CLUSTER: i32 = bits(&[
 
 pub fn on_a_topic(is_asked: bool) -> i32 {
     if is_asked { ON_A_TOPIC } else { NOT_ASKED }
+}
+
+pub fn on_a_group(is_asked: bool) -> i32 {
+    if is_asked { ON_A_GROUP } else { NOT_ASKED }
 }
 
 pub fn on_the_cluster(is_asked: bool) -> i32 {

@@ -1,5 +1,6 @@
 //! What every handler can reach: this connection's shard, and the controller.
 
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -18,6 +19,8 @@ pub struct ApiContext {
     pub controller: ControllerClient,
     /// What the listener that this connection came in by tells clients to connect to.
     pub advertised: Rc<HostPort>,
+    /// The client's address.
+    pub client_host: IpAddr,
 }
 
 impl ApiContext {

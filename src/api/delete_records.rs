@@ -1,5 +1,6 @@
 //! DeleteRecords (key 21), versions 0 to 2. KIP-107.
 
+use kafka_protocol::ResponseError;
 use kafka_protocol::messages::delete_records_request::DeleteRecordsRequest;
 use kafka_protocol::messages::delete_records_response::{
     DeleteRecordsPartitionResult, DeleteRecordsResponse, DeleteRecordsTopicResult,
@@ -8,6 +9,7 @@ use kafka_protocol::messages::delete_records_response::{
 use crate::api::context::ApiContext;
 use crate::api::owners::Questions;
 use crate::api::reply::{PendingReply, Reply, RequestId};
+use crate::model::internal_topic::is_internal;
 use crate::model::{Offset, PartitionIndex};
 use crate::shard::command::{Command, DeleteBefore};
 
@@ -28,7 +30,10 @@ pub fn dispatch(
                 context,
                 found.as_deref(),
                 PartitionIndex(asked.partition_index),
-                |partition| Ok((partition, delete_before(asked.offset))),
+                |partition| match is_internal(&topic.name) {
+                    true => Err(ResponseError::InvalidTopicException),
+                    false => Ok((partition, delete_before(asked.offset))),
+                },
             );
         }
         topics.push((topic.name, topic.partitions));

@@ -15,6 +15,7 @@ use crate::api::admin_context::AdminContext;
 use crate::api::authorized_operations;
 use crate::api::text::{name_of, text};
 use crate::metadata::{MetadataImage, Partition, Topic};
+use crate::model::internal_topic::is_internal;
 use crate::model::{NodeId, TopicName};
 
 pub async fn handle(
@@ -100,6 +101,7 @@ impl Page {
                 DescribeTopicPartitionsResponseTopic::default()
                     .with_name(Some(name_of(topic)))
                     .with_topic_id(topic.id.0)
+                    .with_is_internal(is_internal(topic.name.as_str()))
                     .with_partitions(partitions.collect())
                     .with_topic_authorized_operations(authorized_operations::on_a_topic(true)),
             );

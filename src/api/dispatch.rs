@@ -7,11 +7,12 @@ use kafka_protocol::protocol::{Decodable, Encodable};
 use crate::api::context::ApiContext;
 use crate::api::reply::{PendingReply, Reply, RequestId};
 use crate::api::{
-    alter_configs, api_versions, create_partitions, create_topics, delete_records, delete_topics,
-    describe_cluster, describe_configs, describe_log_dirs, describe_producers,
-    describe_topic_partitions, fetch, find_coordinator, incremental_alter_configs,
-    init_producer_id, list_config_resources, list_offsets, metadata, offset_for_leader_epoch,
-    produce,
+    alter_configs, api_versions, create_partitions, create_topics, delete_groups, delete_records,
+    delete_topics, describe_cluster, describe_configs, describe_groups, describe_log_dirs,
+    describe_producers, describe_topic_partitions, fetch, find_coordinator, heartbeat,
+    incremental_alter_configs, init_producer_id, join_group, leave_group, list_config_resources,
+    list_groups, list_offsets, metadata, offset_commit, offset_delete, offset_fetch,
+    offset_for_leader_epoch, produce, sync_group,
 };
 use crate::protocol::request::Request;
 
@@ -20,6 +21,9 @@ pub struct Dispatch {
     pub reply: PendingReply,
     /// The connection's next request must not start before this one is completed.
     pub is_exclusive: bool,
+    /// The request's bytes count as in flight until it is answered. Not those of one that may wait for other clients: of these it keeps
+    /// nothing, and they would keep others from being read.
+    pub holds_bytes: bool,
 }
 
 /// The codec refused a body that the walk over its shape let through. The connection is closed.
@@ -34,6 +38,7 @@ pub struct DecodeError {
 /// Decodes the body and hands it to its API.
 pub fn dispatch(context: &ApiContext, request: Request) -> Result<Dispatch, DecodeError> {
     let id = RequestId::from(&request);
+    let client_id = request.client_id;
     let body = Body {
         id,
         bytes: request.body,
@@ -42,6 +47,14 @@ pub fn dispatch(context: &ApiContext, request: Request) -> Result<Dispatch, Deco
         Ok(Dispatch {
             reply,
             is_exclusive: false,
+            holds_bytes: true,
+        })
+    };
+    let waiting = |reply| {
+        Ok(Dispatch {
+            reply,
+            is_exclusive: false,
+            holds_bytes: false,
         })
     };
     match id.key {
@@ -58,6 +71,21 @@ pub fn dispatch(context: &ApiContext, request: Request) -> Result<Dispatch, Deco
         ApiKey::DescribeProducers => {
             shared(describe_producers::dispatch(context, id, body.decode()?))
         }
+        ApiKey::OffsetCommit => shared(offset_commit::dispatch(context, id, body.decode()?)),
+        ApiKey::OffsetFetch => shared(offset_fetch::dispatch(context, id, body.decode()?)),
+        ApiKey::OffsetDelete => shared(offset_delete::dispatch(context, id, body.decode()?)),
+        ApiKey::JoinGroup => waiting(join_group::dispatch(
+            context,
+            id,
+            &client_id,
+            body.decode()?,
+        )),
+        ApiKey::SyncGroup => waiting(sync_group::dispatch(context, id, body.decode()?)),
+        ApiKey::Heartbeat => shared(heartbeat::dispatch(context, id, body.decode()?)),
+        ApiKey::LeaveGroup => shared(leave_group::dispatch(context, id, body.decode()?)),
+        ApiKey::DescribeGroups => shared(describe_groups::dispatch(context, id, body.decode()?)),
+        ApiKey::ListGroups => shared(list_groups::dispatch(context, id, body.decode()?)),
+        ApiKey::DeleteGroups => shared(delete_groups::dispatch(context, id, body.decode()?)),
         ApiKey::ApiVersions => body.answer(context, api_versions::handle),
         ApiKey::Metadata => body.answer(context, metadata::handle),
         ApiKey::FindCoordinator => body.answer(context, find_coordinator::handle),
@@ -121,6 +149,7 @@ impl Body {
         Ok(Dispatch {
             reply: Box::pin(async move { Reply::of(&id, &response.await) }),
             is_exclusive: true,
+            holds_bytes: true,
         })
     }
 }

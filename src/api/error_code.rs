@@ -7,6 +7,7 @@ use crate::controller::{
     AlterConfigError, CreatePartitionsError, CreateTopicError, DeleteTopicError, LayoutError,
     NotStored, ProducerIdError,
 };
+use crate::group::GroupError;
 use crate::partition::leader::ProducerRefusal;
 use crate::record::validate::InvalidBatch;
 use crate::shard::command::PartitionError;
@@ -30,6 +31,7 @@ pub fn of_delete_topic(error: &DeleteTopicError, version: i16) -> ResponseError 
     match error {
         DeleteTopicError::UnknownName(_) => ResponseError::UnknownTopicOrPartition,
         DeleteTopicError::UnknownId(_) => ResponseError::UnknownTopicId,
+        DeleteTopicError::Internal(_) => ResponseError::InvalidTopicException,
         DeleteTopicError::Twice => ResponseError::InvalidRequest,
         DeleteTopicError::Disabled if version >= 3 => ResponseError::TopicDeletionDisabled,
         DeleteTopicError::Disabled => ResponseError::InvalidRequest,
@@ -40,6 +42,7 @@ pub fn of_delete_topic(error: &DeleteTopicError, version: i16) -> ResponseError 
 pub fn of_create_partitions(error: &CreatePartitionsError) -> ResponseError {
     match error {
         CreatePartitionsError::UnknownTopic(_) => ResponseError::UnknownTopicOrPartition,
+        CreatePartitionsError::Internal(_) => ResponseError::InvalidTopicException,
         CreatePartitionsError::Twice(_) => ResponseError::InvalidRequest,
         CreatePartitionsError::NoIncrease { .. } => ResponseError::InvalidPartitions,
         CreatePartitionsError::Layout(error) => of_layout(error),
@@ -129,6 +132,30 @@ pub fn of_partition(error: &PartitionError) -> ResponseError {
         | PartitionError::Checkpoint(_) => ResponseError::KafkaStorageError,
         // The client looks for another leader, and finds this broker again once it is back.
         PartitionError::Stopping => ResponseError::NotLeaderOrFollower,
+    }
+}
+
+pub fn of_group(error: GroupError) -> ResponseError {
+    match error {
+        GroupError::InvalidGroupId => ResponseError::InvalidGroupId,
+        GroupError::UnknownMember => ResponseError::UnknownMemberId,
+        GroupError::MemberIdRequired => ResponseError::MemberIdRequired,
+        GroupError::FencedInstance => ResponseError::FencedInstanceId,
+        GroupError::IllegalGeneration => ResponseError::IllegalGeneration,
+        GroupError::RebalanceInProgress => ResponseError::RebalanceInProgress,
+        GroupError::InconsistentProtocol => ResponseError::InconsistentGroupProtocol,
+        GroupError::InvalidSessionTimeout => ResponseError::InvalidSessionTimeout,
+        GroupError::GroupFull => ResponseError::GroupMaxSizeReached,
+        GroupError::TooLong => ResponseError::InvalidRequest,
+        GroupError::OffsetMetadataTooLarge => ResponseError::OffsetMetadataTooLarge,
+        GroupError::CommitTooLarge => ResponseError::InvalidCommitOffsetSize,
+        GroupError::GroupNotFound => ResponseError::GroupIdNotFound,
+        GroupError::NonEmptyGroup => ResponseError::NonEmptyGroup,
+        GroupError::SubscribedToTopic => ResponseError::GroupSubscribedToTopic,
+        GroupError::CoordinatorLoading => ResponseError::CoordinatorLoadInProgress,
+        GroupError::CoordinatorNotAvailable => ResponseError::CoordinatorNotAvailable,
+        GroupError::NotCoordinator => ResponseError::NotCoordinator,
+        GroupError::GroupTooLarge => ResponseError::UnknownServerError,
     }
 }
 

@@ -12,13 +12,19 @@ use kafka_protocol::messages::{BrokerId, TopicName as WireTopicName};
 use crate::api::admin_context::AdminContext;
 use crate::api::authorized_operations;
 use crate::api::error_code;
+use crate::api::offsets_topic;
 use crate::api::text::{name_of, text};
+use crate::config::BrokerConfig;
 use crate::controller::{ControllerCommand, CreateTopicError, NewTopic, NewTopicLayout};
 use crate::metadata::{MetadataImage, Partition, Topic};
+use crate::model::internal_topic::{OFFSETS_TOPIC, is_internal};
 use crate::model::{NodeId, TopicId, TopicName};
 
 /// From this version on null asks for all topics, and an empty list for none; before, an empty list asks for all.
 const NULL_IS_ALL_FROM: i16 = 1;
+
+/// From this version on a topic says whether it is the broker's own.
+const INTERNAL_FROM: i16 = 1;
 
 /// From this version on a topic may be asked for by its id.
 const BY_ID_FROM: i16 = 12;
@@ -99,17 +105,10 @@ async fn create_missing(
     if missing.is_empty() {
         return BTreeMap::new();
     }
-    let layout = NewTopicLayout::Counts {
-        partition_count: -1,
-        replication_factor: -1,
-    };
-    let topics: Vec<NewTopic> = missing
+    let config = context.config();
+    let topics = missing
         .iter()
-        .map(|name| NewTopic {
-            name: name.to_string(),
-            layout: layout.clone(),
-            settings: Vec::new(),
-        })
+        .map(|name| new_topic(name, &config))
         .collect();
     let command = |reply| ControllerCommand::CreateTopics {
         topics,
@@ -133,6 +132,20 @@ async fn create_missing(
             .into_iter()
             .map(|name| (name.to_owned(), ResponseError::LeaderNotAvailable))
             .collect(),
+    }
+}
+
+fn new_topic(name: &str, config: &BrokerConfig) -> NewTopic {
+    if name == OFFSETS_TOPIC {
+        return offsets_topic::as_created(config);
+    }
+    NewTopic {
+        name: name.to_owned(),
+        layout: NewTopicLayout::Counts {
+            partition_count: -1,
+            replication_factor: -1,
+        },
+        settings: Vec::new(),
     }
 }
 
@@ -173,6 +186,7 @@ impl TopicAnswer {
             .map(|(id, partition)| describe(id.partition.0, partition));
         let response = MetadataResponseTopic::default()
             .with_name(Some(name_of(topic)))
+            .with_is_internal(self.version >= INTERNAL_FROM && is_internal(topic.name.as_str()))
             .with_partitions(partitions.collect());
         let response = if self.version >= TOPIC_ID_FROM {
             response.with_topic_id(topic.id.0)
@@ -331,6 +345,21 @@ mod tests {
         assert_eq!(codes(&response), [("new", 0), ("new", 0), ("no/name", 17)]);
         assert_eq!(response.topics[0].partitions.len(), 3);
         assert_eq!(context.image().topic_count(), 1);
+    }
+
+    #[test]
+    fn the_topic_of_offsets_is_created_as_the_broker_wants_it_and_says_that_it_is_internal() {
+        let context = TestContext::with_settings(&[
+            ("num.partitions", "3"),
+            ("offsets.topic.num.partitions", "7"),
+        ]);
+        for version in 1..=13 {
+            let topics = vec![named(OFFSETS_TOPIC), named("t")];
+            let response = ask(&context, request(Some(topics), true), version);
+            let internal: Vec<bool> = response.topics.iter().map(|it| it.is_internal).collect();
+            assert_eq!(internal, [true, false], "version {version}");
+            assert_eq!(response.topics[0].partitions.len(), 7);
+        }
     }
 
     #[test]

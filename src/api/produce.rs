@@ -13,6 +13,7 @@ use crate::api::context::ApiContext;
 use crate::api::error_code;
 use crate::api::owners::ByOwner;
 use crate::api::reply::{PendingReply, Reply, RequestId};
+use crate::model::internal_topic::is_internal;
 use crate::model::{PartitionIndex, TopicId, TopicPartition};
 use crate::record::compression::Codec;
 use crate::record::header::RecordBatchHeader;
@@ -72,6 +73,9 @@ pub fn dispatch(context: &ApiContext, id: RequestId, request: ProduceRequest) ->
             let index = PartitionIndex(data.index);
             let refused = match (&refusal, &found) {
                 (Some(error), _) | (None, Err(error)) => Some(Refusal::of(*error)),
+                (None, Ok(topic)) if is_internal(topic.name.as_str()) => {
+                    Some(Refusal::of(ResponseError::InvalidTopicException))
+                }
                 (None, Ok(topic)) if topic.partition(index).is_none() => {
                     Some(Refusal::of(ResponseError::UnknownTopicOrPartition))
                 }

@@ -10,6 +10,7 @@
 mod answer;
 mod check;
 mod coordinator;
+#[allow(clippy::module_inception)]
 mod group;
 mod group_offsets;
 mod id;

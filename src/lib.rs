@@ -7,6 +7,7 @@ pub mod admin;
 pub mod api;
 pub mod broker;
 pub mod cli;
+pub mod client;
 pub mod config;
 pub mod controller;
 pub mod group;

@@ -118,3 +118,65 @@ fn wrong_arguments_exit_with_2() {
         assert_eq!(corelog(arguments).status.code(), Some(2), "{arguments:?}");
     }
 }
+
+#[test]
+fn config_without_a_command_lists_as_config_list_does() {
+    let listed = corelog(&["config", "list"]);
+    assert_eq!(listed.status.code(), Some(0));
+    assert_eq!(stdout(&listed), stdout(&corelog(&["config"])));
+    let json = corelog(&["config", "list", "--json"]);
+    assert_eq!(stdout(&json), stdout(&corelog(&["config", "--json"])));
+}
+
+#[test]
+fn completions_of_every_shell_know_the_commands() {
+    for shell in ["bash", "zsh", "fish"] {
+        let script = corelog(&["completions", shell]);
+        assert_eq!(script.status.code(), Some(0), "{shell}");
+        for word in ["topic", "reset-offsets", "until-end", "preflight"] {
+            assert!(stdout(&script).contains(word), "{shell}: {word}");
+        }
+    }
+}
+
+#[test]
+fn a_cluster_that_cannot_be_reached_exits_with_1_and_is_named() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap().to_string();
+    drop(free);
+    let commands: [&[&str]; 5] = [
+        &["topic", "list"],
+        &["config", "describe", "--topic", "t"],
+        &["group", "list"],
+        &["consume", "t"],
+        &["produce", "t"],
+    ];
+    for command in commands {
+        let refused = corelog(&[command, &["--bootstrap", &address]].concat());
+        assert_eq!(refused.status.code(), Some(1), "{command:?}");
+        assert!(
+            stderr(&refused).contains(&address),
+            "{command:?}: {}",
+            stderr(&refused)
+        );
+        assert!(stdout(&refused).is_empty());
+    }
+}
+
+#[test]
+fn a_peer_that_speaks_another_protocol_is_no_broker() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        // It may have gone by now.
+        let _ = std::io::Write::write_all(&mut stream, b"HTTP/1.1 400 Bad Request\r\n\r\n");
+    });
+    let refused = corelog(&["topic", "list", "--bootstrap", &address]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(
+        stderr(&refused).contains("not a Kafka response"),
+        "{}",
+        stderr(&refused)
+    );
+}

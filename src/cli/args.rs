@@ -1,13 +1,20 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+use super::config::ConfigArguments;
+use super::consume::ConsumeArguments;
+use super::group::GroupCommand;
+use super::produce::ProduceArguments;
+use super::topic::TopicCommand;
 
 /// Where a broker keeps its data if nothing else is said (`log.dirs`).
 const DATA_DEFAULT: &str = "./corelog-data";
 
 const EXIT_CODES: &str = "Exit codes:
   0    done; a broker that was asked to stop has flushed everything and stopped cleanly
-  1    could not start, or stopped because of an error
+  1    could not start, or stopped because of an error; the cluster refused, or cannot be reached
   2    wrong arguments, or a setting that is unknown or illegal
   3    what was checked has a fault: preflight says FAIL, or log verify found damage
   128+N  a second signal N ended the process at once (SIGINT: 130, SIGTERM: 143)
@@ -41,11 +48,26 @@ pub(super) enum Command {
         #[command(subcommand)]
         command: LogCommand,
     },
-    /// List all settings: name, default, unit, and what each does.
-    Config {
-        /// Print JSON.
-        #[arg(long)]
-        json: bool,
+    /// Topics of a cluster that speaks Kafka's protocol: create, list, describe, alter, delete.
+    Topic {
+        #[command(subcommand)]
+        command: TopicCommand,
+    },
+    /// Consumer groups of a cluster: list, describe with lag, delete, reset or delete offsets.
+    Group {
+        #[command(subcommand)]
+        command: GroupCommand,
+    },
+    /// Settings: list all that there are, or show and change those of a topic or broker.
+    Config(ConfigArguments),
+    /// Send lines as records, from stdin or a file.
+    Produce(ProduceArguments),
+    /// Print records, from wherever in a topic, alone or as a member of a group.
+    Consume(ConsumeArguments),
+    /// Print the completions of a shell, such as: source <(corelog completions bash)
+    Completions {
+        #[arg(value_enum)]
+        shell: Shell,
     },
 }
 

@@ -2,6 +2,7 @@ use std::io;
 use std::process::ExitCode;
 
 use crate::broker::{StartError, StopError};
+use crate::client::error::ClientError;
 use crate::config::ConfigError;
 
 use super::log_dump::DumpError;
@@ -41,6 +42,14 @@ pub(super) enum CliError {
     LogFiles(#[from] LogFilesError),
     #[error(transparent)]
     Dump(#[from] DumpError),
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    #[error("{}", _0.iter().map(ClientError::to_string).collect::<Vec<_>>().join("\ncorelog: "))]
+    Refused(Vec<ClientError>),
+    #[error("{0}")]
+    Usage(String),
+    #[error("{0}")]
+    Input(String),
     #[error("the result cannot be written to stdout: {0}")]
     Output(#[source] io::Error),
 }
@@ -48,13 +57,16 @@ pub(super) enum CliError {
 impl CliError {
     pub(super) fn exit_code(&self) -> ExitCode {
         match self {
-            Self::Config(_) => ExitCode::from(2),
+            Self::Config(_) | Self::Usage(_) => ExitCode::from(2),
             Self::Preflight(..)
             | Self::Signals(_)
             | Self::Start(_)
             | Self::Stop(_)
             | Self::LogFiles(_)
             | Self::Dump(_)
+            | Self::Client(_)
+            | Self::Refused(_)
+            | Self::Input(_)
             | Self::Output(_) => ExitCode::FAILURE,
         }
     }

@@ -1,21 +1,32 @@
 //! The command line: one file per subcommand, and how each ends.
 //!
 //! Owns: arguments, what is printed where, exit codes, signals, where logs go, and the checks of the machine.
-//! Must never know: how a broker works inside; it starts one, waits for it and asks it to stop.
+//! Must never know: how a broker works inside; it starts one, waits for it and asks it to stop, or talks to one over Kafka's protocol.
 //! Runs on: the main thread and the one that waits for signals; neither is pinned to a core.
 //! After a crash: nothing here survives, and nothing needs to.
 
 mod args;
+mod assignment;
+mod changes;
+mod cluster_arguments;
+mod completions;
+mod config;
+mod consume;
 mod exit;
+mod group;
 mod list_settings;
 mod log_dump;
 mod log_files;
 mod log_verify;
 mod logging;
 pub mod preflight;
+mod produce;
 mod recovery_bar;
 mod run_broker;
 mod signals;
+mod table;
+mod time;
+mod topic;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -54,15 +65,13 @@ fn run(command: Command) -> Result<Outcome, CliError> {
                 preflight::Status::Ok | preflight::Status::Warn => Outcome::Done,
             })
         }
-        Command::Config { json } => {
-            print(&if json {
-                list_settings::json()
-            } else {
-                list_settings::text()
-            })?;
-            Ok(Outcome::Done)
-        }
         Command::Log { command } => run_log(command),
+        Command::Topic { command } => topic::run(command),
+        Command::Group { command } => group::run(command),
+        Command::Config(arguments) => config::run(arguments),
+        Command::Produce(arguments) => produce::run(&arguments),
+        Command::Consume(arguments) => consume::run(&arguments),
+        Command::Completions { shell } => completions::run(shell),
     }
 }
 

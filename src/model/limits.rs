@@ -280,3 +280,16 @@ pub const GROUPS_SWEPT_PER_TICK_MAX: usize = 100;
 
 /// How often full memory for groups is looked through for what has expired, whatever `offsets.retention.check.interval.ms` says.
 pub const GROUP_SWEEP_WHEN_FULL_MS: u64 = 10_000;
+
+/// What a client believes of the size of a response. The greeting of another protocol reads as one of a gigabyte; more is an error.
+pub const RESPONSE_BYTES_MAX: usize = 512 * 1024 * 1024;
+
+/// Structs, strings and unknown tagged fields in one response that a client decodes: those of a million partitions. More is an error.
+pub const RESPONSE_ELEMENTS_MAX: usize = 4_000_000;
+
+/// The longest line that `corelog produce` takes; as much as a broker takes of a request (`socket.request.max.bytes`). Longer: it ends with an
+/// error that has the line's number.
+pub const PRODUCE_LINE_BYTES_MAX: usize = 100 * 1024 * 1024;
+
+/// Lines that `corelog produce` has read and not yet put into a batch. At the limit it stops reading.
+pub const PRODUCE_LINES_AHEAD_MAX: usize = 1024;

@@ -67,26 +67,26 @@ impl Field {
         self.nullable_since.is_some_and(|since| since <= version)
     }
 
-    const fn since(mut self, version: i16) -> Self {
+    pub const fn since(mut self, version: i16) -> Self {
         self.since = version;
         self
     }
 
-    const fn until(mut self, version: i16) -> Self {
+    pub const fn until(mut self, version: i16) -> Self {
         self.until = version;
         self
     }
 
-    const fn nullable(self) -> Self {
+    pub const fn nullable(self) -> Self {
         self.nullable_since(0)
     }
 
-    const fn nullable_since(mut self, version: i16) -> Self {
+    pub const fn nullable_since(mut self, version: i16) -> Self {
         self.nullable_since = Some(version);
         self
     }
 
-    const fn tag(mut self, tag: u32) -> Self {
+    pub const fn tag(mut self, tag: u32) -> Self {
         self.tag = Some(tag);
         self
     }
@@ -107,7 +107,7 @@ const fn request(key: ApiKey, flexible_since: i16, fields: &'static [Field]) -> 
     }
 }
 
-const fn field(name: &'static str, kind: Kind) -> Field {
+pub const fn field(name: &'static str, kind: Kind) -> Field {
     Field {
         name,
         kind,
@@ -118,12 +118,12 @@ const fn field(name: &'static str, kind: Kind) -> Field {
     }
 }
 
-const fn array(name: &'static str, element: &'static Kind) -> Field {
+pub const fn array(name: &'static str, element: &'static Kind) -> Field {
     field(name, Kind::Array(element))
 }
 
 /// A nested struct; nullable ones are behind a byte, negative for null.
-const fn one(name: &'static str, fields: &'static [Field]) -> Field {
+pub const fn one(name: &'static str, fields: &'static [Field]) -> Field {
     field(name, Kind::Struct(fields))
 }
 

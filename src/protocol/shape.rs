@@ -1,4 +1,4 @@
-//! The walk of a request before it is decoded.
+//! The walk of a message before it is decoded.
 //!
 //! The codec makes room for as many elements as an array declares, so 23 bytes could make it ask for gigabytes. The walk follows the
 //! same bytes by the table of shapes and allocates nothing: each count times the smallest element must fit into what remains.
@@ -15,7 +15,7 @@ use super::varint;
 pub enum ShapeError {
     #[error("the request is not served")]
     NoShape,
-    #[error("field {field} reaches past the end of the request")]
+    #[error("field {field} reaches past the end of the message")]
     CutShort { field: &'static str },
     #[error("field {field} may not be null")]
     Null { field: &'static str },
@@ -36,11 +36,11 @@ pub enum ShapeError {
         count: usize,
         remaining_bytes: usize,
     },
-    #[error("a tagged field reaches past the end of the request")]
+    #[error("a tagged field reaches past the end of the message")]
     TagCutShort,
     #[error("tagged field {field} declares a size that it does not have")]
     TagSize { field: &'static str },
-    #[error("the request has more than {REQUEST_ELEMENTS_MAX} elements")]
+    #[error("the message has more elements than are taken")]
     TooManyElements,
 }
 
@@ -53,6 +53,23 @@ pub fn walk(key: ApiKey, version: i16, body: &[u8]) -> Result<(), ShapeError> {
     let shape = shape_of(key).ok_or(ShapeError::NoShape)?;
     let mut walk = Walk::new(shape, version, body);
     walk.fields(shape.fields)
+}
+
+/// The same for a struct that its caller has the shape of, such as a response that a client received.
+pub fn walk_fields(
+    fields: &'static [Field],
+    version: i16,
+    is_flexible: bool,
+    elements_max: usize,
+    body: &[u8],
+) -> Result<(), ShapeError> {
+    let mut walk = Walk {
+        version,
+        is_flexible,
+        rest: body,
+        elements_left: elements_max,
+    };
+    walk.fields(fields)
 }
 
 /// Moves past tagged fields, whatever they are.

@@ -37,6 +37,7 @@ def all_suites():
     """Every client, the quick ones first."""
     python = CACHE / "python/bin/python"
     old_python = CACHE / "python-old/bin/python"
+    corelog = os.environ.get("CORELOG_BIN", CHECKOUT / "target/debug/corelog")
     libs = CACHE / "kafka/libs"
     classes = CACHE / "kafka/classes"
     java = ["java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", f"{classes}:{libs}/*"]
@@ -53,6 +54,7 @@ def all_suites():
         ),
         Suite("confluent-kafka", 120, [python, "-m", "suites.confluent"], [python]),
         Suite("kcat", 120, [python, "-m", "suites.kcat"], [python, "/usr/bin/kcat"]),
+        Suite("corelog-cli", 120, [python, "-m", "suites.corelog_cli"], [python, corelog], {"CORELOG_BIN": corelog}),
         Suite("kafka-java", 180, [*java, "RoundTrip"], [libs, classes / "RoundTrip.class"]),
         Suite(
             "kafka-tools",

@@ -1,0 +1,114 @@
+use std::io::{self, BufWriter, Stdout, Write};
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use serde_json::{Value, json};
+
+use crate::client::metadata::TopicPartition;
+use crate::record::TimestampType;
+use crate::record::records::Record;
+
+use super::super::exit::CliError;
+use super::format::RecordFormat;
+
+/// Where records are printed.
+pub(super) struct Output {
+    out: BufWriter<Stdout>,
+    /// None: JSON.
+    format: Option<RecordFormat>,
+    error: Option<io::Error>,
+}
+
+impl Output {
+    pub(super) fn new(format: Option<RecordFormat>) -> Self {
+        Self {
+            out: BufWriter::new(io::stdout()),
+            format,
+            error: None,
+        }
+    }
+
+    /// False: it is of no use to go on. `flush` says why.
+    pub(super) fn write(
+        &mut self,
+        at: &TopicPartition,
+        record: &Record<'_>,
+        timestamp_type: TimestampType,
+    ) -> bool {
+        let written = match &self.format {
+            Some(format) => format.write(&mut self.out, at, record),
+            None => writeln!(self.out, "{}", document(at, record, timestamp_type)),
+        };
+        self.error = written.err();
+        self.error.is_none()
+    }
+
+    /// Hands on all that was written. False: the reader has seen enough.
+    pub(super) fn flush(&mut self) -> Result<bool, CliError> {
+        let flushed = match self.error.take() {
+            Some(error) => Err(error),
+            None => self.out.flush(),
+        };
+        match flushed {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+            Err(error) => Err(CliError::Output(error)),
+        }
+    }
+}
+
+fn document(at: &TopicPartition, record: &Record<'_>, timestamp_type: TimestampType) -> Value {
+    let headers: Vec<Value> = record
+        .headers
+        .iter()
+        .map(|(name, value)| json!({"name": text(Some(name)), "value": text(value)}))
+        .collect();
+    json!({
+        "topic": at.topic,
+        "partition": at.partition,
+        "offset": record.offset.0,
+        "timestamp_ms": record.timestamp.0,
+        "timestamp_type": match timestamp_type {
+            TimestampType::CreateTime => "CreateTime",
+            TimestampType::LogAppendTime => "LogAppendTime",
+        },
+        "key": text(record.key),
+        "value": text(record.value),
+        "headers": headers,
+    })
+}
+
+/// A string; where the bytes are no UTF-8, an object with them in base64, so that the two cannot be confused.
+fn text(bytes: Option<&[u8]>) -> Value {
+    match bytes.map(|bytes| (bytes, std::str::from_utf8(bytes))) {
+        None => Value::Null,
+        Some((_, Ok(text))) => Value::from(text),
+        Some((bytes, Err(_))) => json!({"base64": BASE64_STANDARD.encode(bytes)}),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::TimestampMs;
+    use crate::record::encode::BatchBuilder;
+    use crate::record::records::RecordReader;
+
+    #[test]
+    fn a_document_tells_null_text_and_bytes_apart() {
+        let headers = [("h", None)];
+        let batch = BatchBuilder::new()
+            .record_with_headers(TimestampMs(5), None, Some(&[0xff, 0]), &headers)
+            .build();
+        let mut reader = RecordReader::new(&batch, 1024).unwrap();
+        let record = reader.next_record().unwrap().unwrap();
+        let at = TopicPartition::new("t", 1);
+        let expected = json!({
+            "topic": "t", "partition": 1, "offset": 0,
+            "timestamp_ms": 5, "timestamp_type": "CreateTime",
+            "key": null, "value": {"base64": "/wA="},
+            "headers": [{"name": "h", "value": null}],
+        });
+        assert_eq!(document(&at, &record, TimestampType::CreateTime), expected);
+    }
+}

@@ -121,8 +121,8 @@ mod tests {
         let bytes = encode_subscription(&topics);
         let read = ConsumerProtocolSubscription::decode(&mut &bytes[2..], 0).unwrap();
         assert_eq!(read.topics.len(), 2);
-        for version in 0..=3 {
-            let mut bytes = BytesMut::from(&(version as i16).to_be_bytes()[..]);
+        for version in 0..=3i16 {
+            let mut bytes = BytesMut::from(&version.to_be_bytes()[..]);
             read.encode(&mut bytes, version).unwrap();
             assert_eq!(
                 decode_subscription(&bytes),

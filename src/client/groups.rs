@@ -76,6 +76,9 @@ impl Committer {
     }
 }
 
+/// What became of one committed offset that was to be forgotten.
+pub type DeletedOffset = (TopicPartition, Result<(), ClientError>);
+
 pub(super) fn group_id(group: &str) -> GroupId {
     GroupId(text(group))
 }
@@ -253,7 +256,7 @@ impl Cluster {
         &mut self,
         group: &str,
         partitions: &[TopicPartition],
-    ) -> Result<Vec<(TopicPartition, Result<(), ClientError>)>, ClientError> {
+    ) -> Result<Vec<DeletedOffset>, ClientError> {
         let part = |(partition, ()): &(i32, ())| {
             OffsetDeleteRequestPartition::default().with_partition_index(*partition)
         };

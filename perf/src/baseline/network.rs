@@ -80,10 +80,13 @@ fn measure_streams(streams: usize, how_long: Duration) -> io::Result<StreamRate>
 
 fn send(mut stream: TcpStream, until: Instant) -> io::Result<()> {
     let bytes = vec![0x5a; SEND_BYTES];
-    while Instant::now() < until {
+    // At least once, however late this thread got its turn: nothing sent would be no rate.
+    loop {
         stream.write_all(&bytes)?;
+        if Instant::now() >= until {
+            return Ok(());
+        }
     }
-    Ok(())
 }
 
 fn receive(mut stream: TcpStream) -> io::Result<u64> {

@@ -103,7 +103,8 @@ pub fn transfer(
     loop {
         let goes_on = failure.is_none()
             && match how_long {
-                Some(limit) => begin.elapsed() < limit,
+                // At least one, however late this thread got its turn: nothing moved would be no rate.
+                Some(limit) => next_block == 0 || begin.elapsed() < limit,
                 None => next_block < block_count,
             };
         while let Some(slot) =

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::broker_metrics::MetricsUrl;
+use crate::commits::CommitsArgs;
 use crate::compare::{self, FailOn};
 use crate::compression::Compression;
 use crate::keys::KeyDistributor;
@@ -35,6 +36,8 @@ pub enum Command {
     Size(Box<SizeArgs>),
     /// Measure what a byte, a request and a partition cost a broker, for `size`, and whether a mixed load costs what they add up to
     UnitCosts(UnitCostsArgs),
+    /// Measure how many offset commits a second a broker confirms, and what they cost it
+    Commits(CommitsArgs),
     /// List the built-in workloads
     Workloads,
     /// Print what a run found, from its directory
@@ -171,6 +174,14 @@ pub enum AuditArg {
     Off,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum GroupAssignmentArg {
+    Range,
+    #[value(name = "roundrobin")]
+    RoundRobin,
+    None,
+}
+
 #[derive(Args)]
 pub struct RunArgs {
     /// The whole command line, for the report
@@ -251,6 +262,16 @@ pub struct RunArgs {
     /// Consumers of each subscription, which follow the producers and share its partitions; 0 measures producing alone [default: the workload's]
     #[arg(long)]
     pub consumers: Option<u32>,
+    /// How a subscription's consumers get their partitions: as members of a group, by one of Kafka's assignors, or each the same
+    /// ones for good [default: the driver's; with a workload file range, otherwise none]
+    #[arg(long, value_name = "range|roundrobin|none")]
+    pub group_assignment: Option<GroupAssignmentArg>,
+    /// How often the members of a group commit where they stand; 0s: after each fetch [default: the driver's, or 5s]
+    #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
+    pub commit_interval: Option<Duration>,
+    /// So often a member of each group leaves and comes back, one after the other
+    #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
+    pub rebalance_every: Option<Duration>,
     /// Pause the consumers after the warm-up until this much is unread, over all subscriptions, then measure how long they take to
     /// catch up while producers go on; the load lasts for --duration after that [default: the workload's]
     #[arg(long, value_name = "SIZE", value_parser = quantity::bytes_with_unit)]

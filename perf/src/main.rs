@@ -9,6 +9,7 @@ mod checksum; // CRC-32C of bytes that mostly stay
 mod cli; // flags
 mod client; // the Kafka protocol, as far as a load needs it
 mod clock; // one time for all threads
+mod commits; // offsets that groups commit
 mod compare; // runs side by side
 mod compression; // gzip, snappy, lz4, zstd
 mod compressor; // one producer's codec
@@ -56,6 +57,7 @@ use crate::cli::{
     BaselineArgs, Cli, Command, CompareArgs, NullBrokerArgs, RerunArgs, RunArgs, ShowArgs,
     VersusArgs, WorkerArgs,
 };
+use crate::commits::CommitsArgs;
 use crate::compare::Comparison;
 use crate::interrupt::Interrupt;
 use crate::null_broker::NullBroker;
@@ -84,6 +86,10 @@ fn main() -> ExitCode {
         Command::UnitCosts(mut arguments) => {
             arguments.argv = std::env::args().collect();
             unit_costs(&arguments)
+        }
+        Command::Commits(mut arguments) => {
+            arguments.argv = std::env::args().collect();
+            commits(&arguments)
         }
         Command::Workloads => workloads(),
         Command::Show(arguments) => show(&arguments),
@@ -223,6 +229,28 @@ fn unit_costs(arguments: &UnitCostsArgs) -> ExitCode {
     match report.valid {
         true => ExitCode::SUCCESS,
         false => ExitCode::from(EXIT_NOT_GOOD),
+    }
+}
+
+fn commits(arguments: &CommitsArgs) -> ExitCode {
+    let interrupt = match Interrupt::install() {
+        Ok(interrupt) => interrupt,
+        Err(error) => return fail(EXIT_FAILED, &error),
+    };
+    let report = match commits::measure(arguments, &interrupt) {
+        Ok(report) => report,
+        Err(error) if error.is_usage() => return fail(EXIT_USAGE, &error),
+        Err(error) => return fail(EXIT_FAILED, &error),
+    };
+    print!("{}", commits::text(&report));
+    if let Some(path) = &arguments.json
+        && let Err(error) = report::write_json(&report, path)
+    {
+        return fail(EXIT_FAILED, &error);
+    }
+    match report.audit.wrong {
+        0 => ExitCode::SUCCESS,
+        _ => ExitCode::from(EXIT_NOT_GOOD),
     }
 }
 

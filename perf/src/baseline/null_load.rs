@@ -112,6 +112,8 @@ fn order(load: NullLoad<'_>, broker: &BrokerAddress, how_long: Duration) -> Load
         topics: (0..plan.topics).map(topic).collect(),
         producers: (0..plan.topics * plan.producers).map(producer).collect(),
         consumers: Vec::new(),
+        members: Vec::new(),
+        has_backlog: false,
         replays: Vec::new(),
         window: Window {
             start_ns: 0,

@@ -17,6 +17,7 @@ use kafka_protocol::protocol::StrBytes;
 use serde::{Deserialize, Serialize};
 
 use super::connection::Connection;
+use super::coordinator::find_coordinator;
 use super::error::{ClientError, ErrorCode};
 use super::offsets::{OffsetAt, list_offsets};
 
@@ -274,6 +275,13 @@ impl Cluster {
         Ok((response.producer_id.0, response.producer_epoch))
     }
 
+    /// Who coordinates each of the groups; who asks first may have to wait until there is a topic for what they commit.
+    pub fn coordinators(&self, groups: &[String]) -> Result<Vec<BrokerAddress>, ClientError> {
+        let mut connection = self.open()?;
+        let find = |group: &String| until_ready(0, || find_coordinator(&mut connection, group));
+        groups.iter().map(find).collect()
+    }
+
     pub fn broker_settings(&self, node_id: i32) -> Result<Settings, ClientError> {
         self.settings(RESOURCE_BROKER, &node_id.to_string())
     }
@@ -315,7 +323,7 @@ impl Cluster {
 /// may not know yet that it is one. It gets time as a topic of so many partitions does.
 fn until_ready<T>(
     partitions: usize,
-    ask: impl Fn() -> Result<T, ClientError>,
+    mut ask: impl FnMut() -> Result<T, ClientError>,
 ) -> Result<T, ClientError> {
     let deadline = Instant::now() + READY_TIMEOUT + READY_TIMEOUT_PER_PARTITION * partitions as u32;
     loop {

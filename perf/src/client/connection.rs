@@ -98,6 +98,11 @@ impl Connection {
         Ok(self.stream)
     }
 
+    /// For requests whose answer may take so much longer by design.
+    pub fn wait_longer_by(&self, by: Duration) -> Result<(), ClientError> {
+        self.set_timeout(RESPONSE_TIMEOUT + by)
+    }
+
     fn set_timeout(&self, timeout: Duration) -> Result<(), ClientError> {
         self.stream
             .set_read_timeout(Some(timeout))
@@ -135,8 +140,17 @@ impl Connection {
         request: &R,
         version: i16,
     ) -> Result<R::Response, ClientError> {
-        let api = api_of::<R>();
         let correlation_id = self.send(request, version)?;
+        self.answer::<R>(correlation_id, version)
+    }
+
+    /// Waits for the answer to the request of that number, which is the oldest one under way.
+    pub fn answer<R: Request>(
+        &mut self,
+        correlation_id: i32,
+        version: i16,
+    ) -> Result<R::Response, ClientError> {
+        let api = api_of::<R>();
         let mut frame = Vec::new();
         let size_bytes = self.receive(&mut frame)?;
         frame.truncate(size_bytes);
@@ -297,6 +311,13 @@ fn name_of(api: ApiKey) -> &'static str {
         ApiKey::DeleteTopics => "DeleteTopics",
         ApiKey::InitProducerId => "InitProducerId",
         ApiKey::DescribeConfigs => "DescribeConfigs",
+        ApiKey::FindCoordinator => "FindCoordinator",
+        ApiKey::JoinGroup => "JoinGroup",
+        ApiKey::SyncGroup => "SyncGroup",
+        ApiKey::Heartbeat => "Heartbeat",
+        ApiKey::LeaveGroup => "LeaveGroup",
+        ApiKey::OffsetCommit => "OffsetCommit",
+        ApiKey::OffsetFetch => "OffsetFetch",
         _ => "an API that corelog-perf does not use",
     }
 }

@@ -33,6 +33,8 @@ pub enum ClientError {
     },
     #[error("the topic '{topic}' {reason}")]
     Topic { topic: String, reason: String },
+    #[error("the members of group '{group}' did not come together within {seconds} s")]
+    Group { group: String, seconds: u64 },
 }
 
 /// A Kafka error code, shown under Kafka's name for it.
@@ -42,9 +44,14 @@ pub struct ErrorCode(pub i16);
 impl ErrorCode {
     pub const NONE: Self = Self(0);
     pub const UNKNOWN_TOPIC_OR_PARTITION: Self = Self(3);
+    pub const COORDINATOR_NOT_AVAILABLE: Self = Self(15);
+    pub const ILLEGAL_GENERATION: Self = Self(22);
+    pub const UNKNOWN_MEMBER_ID: Self = Self(25);
+    pub const REBALANCE_IN_PROGRESS: Self = Self(27);
     pub const UNSUPPORTED_VERSION: Self = Self(35);
     pub const TOPIC_ALREADY_EXISTS: Self = Self(36);
     pub const DUPLICATE_SEQUENCE_NUMBER: Self = Self(46);
+    pub const MEMBER_ID_REQUIRED: Self = Self(79);
     const OUT_OF_ORDER_SEQUENCE_NUMBER: i16 = 45;
     const UNKNOWN_SERVER_ERROR: i16 = -1;
     const REQUEST_TIMED_OUT: i16 = 7;

@@ -39,6 +39,7 @@ impl From<&ClientError> for Failure {
             ClientError::Protocol { .. } => Self::NotKafka,
             ClientError::Version { .. } => Self::Code(ErrorCode::UNSUPPORTED_VERSION),
             ClientError::Refused { code, .. } => Self::Code(*code),
+            ClientError::Group { .. } => Self::Code(ErrorCode::COORDINATOR_NOT_AVAILABLE),
             ClientError::Topic { .. } => Self::Code(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION),
         }
     }

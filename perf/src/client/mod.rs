@@ -8,6 +8,7 @@
 pub mod batches;
 pub mod cluster;
 pub mod connection;
+pub mod coordinator;
 pub mod error;
 pub mod failure;
 #[cfg(test)]

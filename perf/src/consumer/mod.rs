@@ -1,9 +1,10 @@
-//! Consumers: a tail that follows the producers, passes over what is there beside them, a replay of what was written, and the
-//! audit's reading back.
+//! Consumers: a tail that follows the producers, alone or as a member of a group, passes over what is there beside them, a replay of
+//! what was written, and the audit's reading back.
 //!
 //! Owns: its connections and positions. Must never know: how the load was made. Runs on: one thread for each
-//! consumer and leader.
+//! consumer and leader, and one for each member of a group.
 
+pub mod group;
 mod passes;
 mod reader;
 mod replay;
@@ -13,7 +14,7 @@ mod verify;
 pub use passes::{PassesPlan, PassesResult, passes};
 pub use reader::{Position, ReadPlan};
 pub use replay::{ReplayResult, replay};
-pub use tail::{TailResult, tail};
+pub use tail::{Assigned, Begun, Following, TailResult, tail};
 pub use verify::verify;
 
 use std::sync::Arc;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::mem;
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
@@ -33,7 +34,16 @@ pub struct ReadPlan {
 /// The records of one partition in one answer: whole batches.
 pub struct Fetched<'a> {
     pub partition: usize,
+    /// From where the consumer stood to where it stands now; some may be gone.
+    pub offsets: Range<i64>,
     pub records: &'a [u8],
+}
+
+/// Where the records of one partition lie in an answer.
+struct Place {
+    partition: usize,
+    offsets: Range<i64>,
+    bytes: Range<usize>,
 }
 
 pub struct Reader {
@@ -101,10 +111,11 @@ impl Reader {
         let fetched = self.take_answer(&buffer[..size_bytes], correlation_id)?;
         // If that fails, what has arrived is still handed out.
         let asked = self.ask();
-        for (partition, start, end) in fetched {
+        for place in fetched {
             each(Fetched {
-                partition,
-                records: &buffer[start..end],
+                partition: place.partition,
+                offsets: place.offsets,
+                records: &buffer[place.bytes],
             });
         }
         self.buffers[0] = mem::replace(&mut self.buffers[1], buffer);
@@ -134,7 +145,7 @@ impl Reader {
         &mut self,
         answer: &[u8],
         correlation_id: i32,
-    ) -> Result<Vec<(usize, usize, usize)>, ClientError> {
+    ) -> Result<Vec<Place>, ClientError> {
         let mut fetched = Vec::new();
         let mut refused = None;
         let mut unreadable = None;
@@ -151,6 +162,7 @@ impl Reader {
                 return;
             }
             let position = &mut positions[place];
+            let stood_at = position.next_offset;
             let mut whole_bytes = 0;
             for batch in whole_batches(part.records) {
                 position.next_offset = batch.next_offset();
@@ -158,7 +170,11 @@ impl Reader {
             }
             if whole_bytes > 0 {
                 let start = part.records.as_ptr() as usize - answer.as_ptr() as usize;
-                fetched.push((position.partition, start, start + whole_bytes));
+                fetched.push(Place {
+                    partition: position.partition,
+                    offsets: stood_at..position.next_offset,
+                    bytes: start..start + whole_bytes,
+                });
                 // A broker fills its answer in the order asked: who was served goes to the back.
                 let served = positions.remove(place);
                 positions.push(served);

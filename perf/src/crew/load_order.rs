@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::client::cluster::Topic;
 use crate::compression::Compression;
+use crate::consumer::group::MemberPlan;
 use crate::consumer::{PassesPlan, ReadPlan};
 use crate::payload::PayloadPool;
 use crate::plan::KeyPlan;
@@ -22,10 +23,15 @@ pub struct LoadOrder {
     pub run: RunId,
     pub topics: Vec<Topic>,
     pub producers: Vec<ProducerOrder>,
+    /// Those whose partitions are fixed.
     pub consumers: Vec<ReadPlan>,
+    /// Those that share their partitions in groups.
+    pub members: Vec<MemberPlan>,
     /// Consumers that read what is there over and over until the producers are done.
     pub replays: Vec<PassesPlan>,
     pub window: Window,
+    /// The window then ends some time after a backlog is drained, and its end above is only the latest.
+    pub has_backlog: bool,
     /// Until when unanswered requests are waited for.
     pub drain_until_ns: u64,
     pub acks: Acks,
@@ -43,23 +49,15 @@ pub struct LoadOrder {
 impl LoadOrder {
     /// Deals producers and consumers out to so many crews, one after the other.
     pub fn deal(self, crews: usize) -> Vec<Self> {
-        let (producers, consumers) = (self.producers.clone(), self.consumers.clone());
-        let replays = self.replays.clone();
+        fn part<T: Clone>(all: &[T], crew: usize, crews: usize) -> Vec<T> {
+            all.iter().skip(crew).step_by(crews).cloned().collect()
+        }
         (0..crews)
             .map(|crew| Self {
-                producers: producers
-                    .iter()
-                    .skip(crew)
-                    .step_by(crews)
-                    .cloned()
-                    .collect(),
-                replays: replays.iter().skip(crew).step_by(crews).cloned().collect(),
-                consumers: consumers
-                    .iter()
-                    .skip(crew)
-                    .step_by(crews)
-                    .cloned()
-                    .collect(),
+                producers: part(&self.producers, crew, crews),
+                consumers: part(&self.consumers, crew, crews),
+                members: part(&self.members, crew, crews),
+                replays: part(&self.replays, crew, crews),
                 ..self.clone()
             })
             .collect()

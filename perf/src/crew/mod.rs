@@ -9,11 +9,11 @@ mod load_yield;
 mod sample;
 
 pub use load_order::{LoadOrder, ProducerOrder};
-pub use load_yield::{Edges, LoadYield, TopicLedger};
+pub use load_yield::{Consumed, Edges, GroupYield, LoadYield, TopicLedger};
 pub use sample::Sample;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle, sleep};
 use std::time::Duration;
 
@@ -22,7 +22,8 @@ use serde::{Deserialize, Serialize};
 use crate::client::cluster::Topic;
 use crate::client::error::ClientError;
 use crate::clock::Clock;
-use crate::consumer::{PassesResult, TailResult, passes, tail};
+use crate::consumer::group::Members;
+use crate::consumer::{Assigned, Begun, Following, PassesResult, TailResult, passes, tail};
 use crate::keys::Keys;
 use crate::live::{Live, Totals};
 use crate::load_stage::LoadStage;
@@ -76,13 +77,15 @@ impl CrewControl {
 pub struct Crew {
     order: LoadOrder,
     producers: Vec<Producer>,
-    clock: Clock,
+    following: Following,
+    members: Members,
     control: CrewControl,
 }
 
 impl Crew {
-    /// Connects every producer; a broker that is not there is an error now, later it is part of the measurement.
-    pub fn gather(order: LoadOrder, clock: Clock) -> Result<Self, ClientError> {
+    /// Connects every producer, and waits until every group is together; a broker that is not there is an error now, later it is part
+    /// of the measurement.
+    pub fn gather(mut order: LoadOrder, clock: Clock) -> Result<Self, ClientError> {
         let control = CrewControl::default();
         let keys = Keys::new(
             order.keys.distributor,
@@ -117,10 +120,19 @@ impl Crew {
             .iter()
             .map(connect)
             .collect::<Result<_, _>>()?;
+        let following = Following {
+            run: order.run,
+            message_bytes: order.message_bytes as u64,
+            clock,
+            live: Arc::clone(&control.live),
+            begun: Arc::new(OnceLock::new()),
+        };
+        let members = Members::gather(std::mem::take(&mut order.members), following.clone())?;
         Ok(Self {
             order,
             producers,
-            clock,
+            following,
+            members,
             control,
         })
     }
@@ -134,20 +146,24 @@ impl Crew {
         let Self {
             order,
             producers,
-            clock,
+            following,
+            members,
             control,
         } = self;
         let CrewControl { live, released } = control;
-        let window = order.window.later_by(start_ns);
+        let clock = following.clock;
+        members.begin(Begun {
+            start_ns,
+            window: order.window.later_by(start_ns),
+        });
         let consumers: Vec<JoinHandle<TailResult>> = order
             .consumers
             .into_iter()
             .enumerate()
             .map(|(consumer, plan)| {
-                let (id, message_bytes) = (order.run, order.message_bytes as u64);
-                let (live, released) = (Arc::clone(&live), Arc::clone(&released));
+                let (following, released) = (following.clone(), Arc::clone(&released));
                 spawn(format!("consumer-{consumer}"), move || {
-                    tail(plan, id, message_bytes, window, clock, &live, &released)
+                    tail(plan, &following, &Assigned, || released.load(Relaxed))
                 })
             })
             .collect();
@@ -199,7 +215,11 @@ impl Crew {
             tell(CrewNews::CatchingUp(live.totals()));
         }
         let topics: Vec<_> = order.producers.iter().map(|it| it.topic).collect();
-        LoadYield::of(measured, &topics, produced, &join(consumers), &replayed)
+        let consumed = Consumed {
+            tails: join(consumers),
+            members: members.leave(),
+        };
+        LoadYield::of(measured, &topics, produced, consumed, &replayed)
     }
 }
 

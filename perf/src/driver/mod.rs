@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use self::properties::{Properties, Side};
 use crate::compression::Compression;
+use crate::consumer::group::Assignor;
 use crate::producer::frame::Acks;
 use crate::settings_file::{FileError, SettingsFile};
 
@@ -55,6 +56,20 @@ pub struct ConsumerConfig {
     pub partition_fetch_bytes_max: Option<u64>,
     pub fetch_bytes_min: Option<u64>,
     pub fetch_wait_ms_max: Option<u64>,
+    pub group: GroupConfig,
+}
+
+/// What concerns only the members of consumer groups.
+#[derive(Clone, Debug, Default)]
+pub struct GroupConfig {
+    pub assignor: Option<Assignor>,
+    pub session_timeout: Option<Duration>,
+    pub heartbeat_interval: Option<Duration>,
+    /// Kafka's consumers give their `max.poll.interval.ms` as the time that the others wait for one that is to join again.
+    pub rebalance_timeout: Option<Duration>,
+    /// False: the consumer commits by itself after each fetch, as the OpenMessaging Benchmark's do.
+    pub auto_commit: Option<bool>,
+    pub auto_commit_interval: Option<Duration>,
 }
 
 impl Driver {
@@ -97,7 +112,7 @@ impl Driver {
             topic_config: file.properties("topicConfig")?,
             producer: ProducerConfig {
                 acks: producer.acks()?,
-                linger: producer.whole("linger.ms")?.map(Duration::from_millis),
+                linger: producer.milliseconds("linger.ms")?,
                 batch_bytes: producer.whole("batch.size")?,
                 request_bytes: producer.whole("max.request.size")?,
                 in_flight_max: producer.whole("max.in.flight.requests.per.connection")?,
@@ -109,6 +124,14 @@ impl Driver {
                 partition_fetch_bytes_max: consumer.whole("max.partition.fetch.bytes")?,
                 fetch_bytes_min: consumer.whole("fetch.min.bytes")?,
                 fetch_wait_ms_max: consumer.whole("fetch.max.wait.ms")?,
+                group: GroupConfig {
+                    assignor: consumer.assignor()?,
+                    session_timeout: consumer.milliseconds("session.timeout.ms")?,
+                    heartbeat_interval: consumer.milliseconds("heartbeat.interval.ms")?,
+                    rebalance_timeout: consumer.milliseconds("max.poll.interval.ms")?,
+                    auto_commit: consumer.switch("enable.auto.commit")?,
+                    auto_commit_interval: consumer.milliseconds("auto.commit.interval.ms")?,
+                },
             },
         };
         producer.finish(Side::Producer)?;
@@ -177,7 +200,7 @@ consumerConfig: |
         for text in [
             "producerConfig: 'buffer.memory=1'",
             "consumerConfig: 'group.id=a'",
-            "consumerConfig: 'enable.auto.commit=true'",
+            "consumerConfig: 'group.protocol=consumer'",
             "commonConfig: 'security.protocol=SSL'",
         ] {
             assert!(
@@ -185,6 +208,20 @@ consumerConfig: |
                 "{text}"
             );
         }
+    }
+
+    #[test]
+    fn what_concerns_groups_is_read_by_kafkas_names() {
+        let text = "consumerConfig:\n  partition.assignment.strategy: \
+                    org.apache.kafka.clients.consumer.RoundRobinAssignor\n  heartbeat.interval.ms: 500\n  \
+                    enable.auto.commit: true\n  auto.commit.interval.ms: 1000\n";
+        let group = driver(text).unwrap().consumer.group;
+        assert_eq!(group.assignor, Some(Assignor::RoundRobin));
+        assert_eq!(group.heartbeat_interval, Some(Duration::from_millis(500)));
+        assert_eq!(group.auto_commit, Some(true));
+        assert_eq!(group.auto_commit_interval, Some(Duration::from_secs(1)));
+        let sticky = "consumerConfig: 'partition.assignment.strategy=CooperativeStickyAssignor'";
+        assert!(driver(sticky).unwrap_err().to_string().contains("range"));
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! Kafka's client properties, as far as a load can follow them.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crate::compression::Compression;
+use crate::consumer::group::Assignor;
 use crate::producer::frame::Acks;
 use crate::settings_file::FileError;
 use crate::spelling::nearest;
@@ -49,15 +51,14 @@ const CONSUMER: &[(&str, Otherwise)] = &[
     ("value.deserializer", NoMatter),
     // A consumer is there before the first record, so both its ends are the same.
     ("auto.offset.reset", Only(&["earliest", "latest"])),
-    ("enable.auto.commit", Only(&["false"])),
-    // Nothing is committed, and an answer is handed on whole.
-    ("auto.commit.interval.ms", NoMatter),
+    // An answer is handed on whole.
     ("max.poll.records", NoMatter),
-    ("max.poll.interval.ms", NoMatter),
     ("isolation.level", Only(&["read_uncommitted"])),
     // One cluster for both sides, named in the commonConfig.
     ("bootstrap.servers", NotSupported),
     ("group.id", NotSupported),
+    ("group.instance.id", NotSupported),
+    ("group.protocol", Only(&["classic"])),
     ("check.crcs", NotSupported),
 ];
 
@@ -115,6 +116,24 @@ impl<'a> Properties<'a> {
 
     pub fn switch(&mut self, name: &'static str) -> Result<Option<bool>, FileError> {
         self.take(name, "true or false", |value| value.parse().ok())
+    }
+
+    pub fn milliseconds(&mut self, name: &'static str) -> Result<Option<Duration>, FileError> {
+        Ok(self.whole(name)?.map(Duration::from_millis))
+    }
+
+    /// By its name in the protocol, or by Kafka's class.
+    pub fn assignor(&mut self) -> Result<Option<Assignor>, FileError> {
+        let expected = "range or roundrobin (RangeAssignor, RoundRobinAssignor)";
+        self.take(
+            "partition.assignment.strategy",
+            expected,
+            |value| match value.rsplit('.').next()? {
+                "range" | "RangeAssignor" => Some(Assignor::Range),
+                "roundrobin" | "RoundRobinAssignor" => Some(Assignor::RoundRobin),
+                _ => None,
+            },
+        )
     }
 
     pub fn acks(&mut self) -> Result<Option<Acks>, FileError> {

@@ -48,6 +48,10 @@ pub enum PlanError {
         flag: &'static str,
         reason: &'static str,
     },
+    #[error(
+        "consumerConfig: enable.auto.commit=true needs consumers in groups; --group-assignment puts them into one"
+    )]
+    AutoCommitWithoutGroup,
     #[error("a backlog needs consumers that pause and then drain it; --consumers sets them")]
     BacklogWithoutConsumers,
     #[error("a backlog is built at a fixed rate, not in a search; --rate sets it")]

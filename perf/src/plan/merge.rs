@@ -72,6 +72,11 @@ impl RunArgs {
         };
         let mut topic_settings = driver.topic_config;
         topic_settings.extend(self.topic_settings.iter().cloned());
+        // Where nothing is produced, nothing is to be followed.
+        let consumers = match producers {
+            0 => 0,
+            _ => self.consumers.unwrap_or(load.consumer_per_subscription),
+        };
         Ok(LoadPlan {
             workload: load.name,
             driver: self
@@ -105,11 +110,8 @@ impl RunArgs {
             request_bytes_max: within("request size", request_bytes, BATCH_BYTES_MAX)? as usize,
             producers,
             subscriptions: self.subscriptions.unwrap_or(load.subscriptions_per_topic),
-            // Where nothing is produced, nothing is to be followed.
-            consumers: match producers {
-                0 => 0,
-                _ => self.consumers.unwrap_or(load.consumer_per_subscription),
-            },
+            consumers,
+            groups: self.groups(load.in_groups, consumers, &driver.consumer.group)?,
             backlog: match producers {
                 0 => None,
                 _ => self.backlog_plan(load.backlog)?,

@@ -4,6 +4,7 @@
 
 mod check;
 mod error;
+mod groups;
 mod merge;
 mod offered;
 #[cfg(test)]
@@ -18,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::client::fetch::FetchLimits;
 use crate::compression::Compression;
+use crate::consumer::group::GroupSettings;
 use crate::keys::KeyDistributor;
 use crate::offer::Offer;
 use crate::payload::Payload;
@@ -65,6 +67,8 @@ pub struct LoadPlan {
     pub subscriptions: u32,
     /// Of each subscription.
     pub consumers: u32,
+    /// None: each consumer has the same partitions for good.
+    pub groups: Option<GroupSettings>,
     pub backlog: Option<Backlog>,
     pub replay: Option<ReplayPlan>,
     pub acks: Acks,
@@ -102,7 +106,7 @@ impl LoadPlan {
     /// The consumers' settings under Kafka's names.
     pub fn consumer_config(&self) -> BTreeMap<String, String> {
         let fetch = &self.fetch;
-        named([
+        let mut settings = named([
             ("fetch.max.bytes", fetch.response_bytes_max.to_string()),
             (
                 "max.partition.fetch.bytes",
@@ -110,7 +114,11 @@ impl LoadPlan {
             ),
             ("fetch.min.bytes", fetch.response_bytes_min.to_string()),
             ("fetch.max.wait.ms", fetch.wait_ms_max.to_string()),
-        ])
+        ]);
+        if let Some(group) = &self.groups {
+            settings.extend(groups::consumer_config(group));
+        }
+        settings
     }
 }
 

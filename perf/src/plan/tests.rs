@@ -6,6 +6,7 @@ use clap::Parser;
 
 use super::*;
 use crate::cli::{Cli, Command};
+use crate::consumer::group::Assignor;
 use crate::offer::{Hold, RateUnit};
 use crate::quantity::Rate;
 
@@ -277,5 +278,60 @@ fn workers_are_addresses_each_once_and_not_more_than_producers() {
             workers: 3,
             producers: 2
         })
+    ));
+}
+
+const WORKLOAD_FILE: &str = "topics: 1\npartitionsPerTopic: 4\nmessageSize: 100\nproducersPerTopic: 1\n\
+     subscriptionsPerTopic: 2\nconsumerPerSubscription: 2\nproducerRate: 100\n";
+
+/// With a workload file in place of the name.
+fn plan_of_file(arguments: &[&str]) -> Result<LoadPlan, PlanError> {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("load.yaml");
+    std::fs::write(&path, WORKLOAD_FILE).expect("it is written");
+    let path = path.display().to_string();
+    plan(&[&[path.as_str()], arguments].concat())
+}
+
+#[test]
+fn the_subscriptions_of_a_workload_file_are_groups_and_built_in_ones_are_not() {
+    let assignor = |plan: LoadPlan| plan.groups.map(|groups| groups.assignor);
+    assert_eq!(assignor(plan_of_file(&[]).unwrap()), Some(Assignor::Range));
+    let fixed = plan_of_file(&["--group-assignment", "none"]).unwrap();
+    assert_eq!(assignor(fixed), None);
+    assert_eq!(assignor(plan_of_file(&["--consumers", "0"]).unwrap()), None);
+    assert_eq!(assignor(plan(&["--consumers", "3"]).unwrap()), None);
+    let dealt = plan(&["--group-assignment", "roundrobin"]).unwrap();
+    assert_eq!(assignor(dealt), Some(Assignor::RoundRobin));
+}
+
+#[test]
+fn a_members_settings_are_under_kafkas_names() {
+    let config = plan_of_file(&["--commit-interval", "250ms"])
+        .unwrap()
+        .consumer_config();
+    let value = |name: &str| config.get(name).map(String::as_str);
+    assert_eq!(value("partition.assignment.strategy"), Some("range"));
+    assert_eq!(value("auto.commit.interval.ms"), Some("250"));
+    let each = plan_of_file(&["--commit-interval", "0s"])
+        .unwrap()
+        .consumer_config();
+    assert_eq!(each["enable.auto.commit"], "false");
+    assert!(!each.contains_key("auto.commit.interval.ms"));
+}
+
+#[test]
+fn what_only_groups_do_is_refused_without_them() {
+    for flag in ["--commit-interval", "--rebalance-every"] {
+        let refused = plan(&[flag, "1s"]);
+        assert!(
+            matches!(refused, Err(PlanError::WithoutEffect { .. })),
+            "{flag}"
+        );
+        assert!(plan_of_file(&[flag, "1s"]).is_ok(), "{flag}");
+    }
+    assert!(matches!(
+        plan_of_file(&["--rebalance-every", "0s"]),
+        Err(PlanError::Zero { .. })
     ));
 }

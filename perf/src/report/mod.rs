@@ -3,6 +3,7 @@
 
 mod backlog;
 mod files;
+mod groups;
 mod headline;
 mod limit;
 mod page;
@@ -19,6 +20,7 @@ pub use files::{
     RawHistogram, WriteError, default_directory, read_text, write_directory, write_files,
     write_json, write_text,
 };
+pub use groups::GroupsReport;
 pub use headline::Headline;
 pub use search::{SearchReport, TryKind, TryReport};
 pub use stored::{Schema, StoredError, StoredReport};
@@ -32,6 +34,7 @@ use serde::Serialize;
 
 use crate::audit::AuditFindings;
 use crate::baseline::Baseline;
+use crate::consumer::group::Consumption;
 use crate::cpu::{CpuUse, InterfaceBytes, MachineShare};
 use crate::histogram::LatencySummary;
 use crate::keys::KeyDistributor;
@@ -87,6 +90,8 @@ pub struct WorkloadReport {
     pub producers_per_topic: u32,
     pub subscriptions_per_topic: u32,
     pub consumer_per_subscription: u32,
+    /// How a subscription's consumers got their partitions: `fixed`, or the assignor of their group.
+    pub consumer_assignment: &'static str,
     pub warmup_seconds: f64,
     pub test_duration_seconds: f64,
     /// What was asked for: a rate of each step, or a search.
@@ -161,6 +166,9 @@ pub struct StepReport {
     /// By how much that may be wrong where different clocks took its two ends. Absent if one clock took both.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end_to_end_uncertainty_ms: Option<f64>,
+    /// Absent where consumers are in no groups.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub groups: Option<GroupsReport>,
     pub generator: GeneratorReport,
     /// Records that failed, by Kafka's name of the error or what else happened, warm-up included.
     pub errors: BTreeMap<String, u64>,
@@ -356,4 +364,7 @@ pub struct AuditReport {
     pub failure: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub findings: Option<AuditFindings>,
+    /// Whether each subscription's group was handed every record, over all steps; absent without groups, or if it is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub consumption: Option<Consumption>,
 }

@@ -56,6 +56,7 @@ pub fn report() -> (Report, Vec<RawHistogram>) {
             offsets_advanced: Some(30_000),
             failure: None,
             findings: None,
+            consumption: None,
         },
     };
     (report, histograms.collect())
@@ -149,6 +150,7 @@ fn step(rate: Rate, latency: &LatencyHistogram) -> StepReport {
         publish_latency: latency.summary(),
         end_to_end_latency: None,
         end_to_end_uncertainty_ms: None,
+        groups: None,
         generator: GeneratorReport {
             lag: None,
             send_delay: None,
@@ -195,6 +197,7 @@ fn workload(rates: &[Rate]) -> WorkloadReport {
         producers_per_topic: 1,
         subscriptions_per_topic: 0,
         consumer_per_subscription: 0,
+        consumer_assignment: "fixed",
         warmup_seconds: 1.0,
         test_duration_seconds: 10.0,
         producer_rates: rates.iter().map(ToString::to_string).collect(),

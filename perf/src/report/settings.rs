@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use super::groups::assignment;
 use super::{WorkloadReport, number};
 
 /// Everything that was in force, wherever it came from.
@@ -23,6 +24,9 @@ pub fn write(out: &mut String, load: &WorkloadReport) -> std::fmt::Result {
         keys(load),
         load.producer_rates.join(", "),
     )?;
+    if load.subscriptions_per_topic > 0 && load.consumer_per_subscription > 0 {
+        writeln!(out, "{}", assignment(load.consumer_assignment))?;
+    }
     if let Some(size_gb) = load.consumer_backlog_size_gb {
         writeln!(
             out,

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::headline::Ratio;
 use super::{AuditOutcome, Loop, Report, StepReport, WorkloadReport};
-use super::{backlog, search, settings, workers};
+use super::{backlog, groups, search, settings, workers};
 use crate::baseline::{Baseline, DiskOutcome, NullLoadOutcome};
 
 /// From which share of the machine's cores on other work is worth a remark.
@@ -96,7 +96,8 @@ fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
     {
         writeln!(out, "No disk baseline: {reason}.")?;
     }
-    write_audit(out, report)
+    write_audit(out, report)?;
+    groups::write_consumption(out, report)
 }
 
 fn write_what_is_read(out: &mut String, load: &WorkloadReport) -> std::fmt::Result {
@@ -236,6 +237,7 @@ fn write_remarks(out: &mut String, step: &StepReport) -> std::fmt::Result {
         number(step.sent_mb_per_s),
         number(step.wire_mb_per_s)
     )?;
+    groups::write_step(out, step)?;
     workers::write_step(out, step)?;
     if let Some(reason) = step
         .generator

@@ -11,6 +11,7 @@ mod course;
 mod crews;
 mod error;
 mod generator;
+mod groups;
 mod idle;
 mod meter;
 mod proof;
@@ -38,6 +39,7 @@ use crate::baseline::{self, Baseline, BaselinePlan};
 use crate::cli::RunArgs;
 use crate::client::cluster::{Cluster, Settings, Topic};
 use crate::clock::Clock;
+use crate::consumer::group::Consumption;
 use crate::interrupt::Interrupt;
 use crate::keys::KeyDistributor;
 use crate::payload::PayloadPool;
@@ -64,6 +66,8 @@ struct Run<'a> {
     topics: Vec<Arc<Topic>>,
     payloads: PayloadPool,
     crews: Crews,
+    /// Of the groups of all steps so far.
+    consumption: Option<Consumption>,
     brokers: Brokers,
     progress: Progress,
     interrupt: Interrupt,
@@ -176,6 +180,7 @@ fn run(
         topics,
         payloads,
         crews,
+        consumption: None,
         brokers: measured_brokers,
         progress,
         interrupt,
@@ -394,6 +399,7 @@ fn workload_report(run: &Run, broker: &Broker) -> WorkloadReport {
         producers_per_topic: plan.producers,
         subscriptions_per_topic: plan.subscriptions,
         consumer_per_subscription: plan.consumers,
+        consumer_assignment: plan.groups.map_or("fixed", |group| group.assignor.name()),
         warmup_seconds: plan.warmup.as_secs_f64(),
         test_duration_seconds: plan.duration.as_secs_f64(),
         producer_rates: plan.offer.names(),

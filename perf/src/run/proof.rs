@@ -33,6 +33,7 @@ pub fn not_run(mode: AuditArg) -> AuditReport {
         offsets_advanced: None,
         failure: None,
         findings: None,
+        consumption: None,
     }
 }
 
@@ -83,6 +84,14 @@ impl Run<'_> {
                     report.failure = Some(error.to_string());
                 }
             },
+        }
+        if self.arguments.audit != AuditArg::Off {
+            report.consumption = self.consumption.take();
+        }
+        // A log that holds everything is no help to a group that passed some of it over.
+        let skipped = report.consumption.as_ref().is_some_and(|it| it.skipped > 0);
+        if skipped && report.outcome == AuditOutcome::Passed {
+            report.outcome = AuditOutcome::Failed;
         }
         report
     }

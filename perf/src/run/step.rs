@@ -9,6 +9,7 @@ use super::course::Course;
 use super::crews::{Brought, Crews};
 use super::error::RunError;
 use super::generator::judge;
+use super::groups;
 use crate::client::error::ClientError;
 use crate::consumer::{ReadPlan, plans};
 use crate::crew::{LoadOrder, LoadYield, ProducerOrder};
@@ -58,7 +59,7 @@ pub struct StepOutcome {
 /// By what they measured. Only who knows the step's place in the report can tag them.
 pub struct StepHistograms {
     seconds: f64,
-    by_name: [(&'static str, LatencyHistogram); 4],
+    by_name: Vec<(&'static str, LatencyHistogram)>,
     /// Publish latencies of a backlog's stages, each with its seconds.
     by_stage: Vec<(&'static str, f64, LatencyHistogram)>,
 }
@@ -83,9 +84,10 @@ impl StepHistograms {
 
 impl Run<'_> {
     pub(super) fn step(&mut self, plan: StepPlan) -> Result<StepOutcome, RunError> {
-        let order = self.load_order(plan)?;
+        let starts = self.end_offsets()?;
+        let order = self.load_order(plan, &starts)?;
         let schedules = order.producers.iter().map(|it| it.schedule).collect();
-        let readings = u64::from(self.plan.subscriptions) * u64::from(!order.consumers.is_empty());
+        let readings = u64::from(self.plan.subscriptions) * u64::from(self.plan.consumers > 0);
         let mut crews = std::mem::take(&mut self.crews);
         let conducted = self.put_load_on(order, plan, &mut crews, schedules, readings);
         self.crews = crews;
@@ -98,7 +100,7 @@ impl Run<'_> {
         if conducted.lost.is_none() {
             conducted.lost = self.crews.compare_clocks().err();
         }
-        self.outcome(plan.rate, conducted, course)
+        self.outcome(plan.rate, conducted, course, &starts)
     }
 
     fn put_load_on(
@@ -132,8 +134,7 @@ impl Run<'_> {
     }
 
     /// The whole load of one step.
-    fn load_order(&self, plan: StepPlan) -> Result<LoadOrder, ClientError> {
-        let starts_at = self.end_offsets()?;
+    fn load_order(&self, plan: StepPlan, starts: &[Vec<i64>]) -> Result<LoadOrder, ClientError> {
         let window = Window {
             start_ns: plan.warmup.as_nanos() as u64,
             end_ns: match self.plan.backlog {
@@ -154,7 +155,14 @@ impl Run<'_> {
             run: self.id,
             topics: self.topics.iter().map(|topic| (**topic).clone()).collect(),
             producers: (0..).zip(self.identities()?).map(producer).collect(),
-            consumers: self.tails(&starts_at),
+            consumers: match self.plan.groups {
+                None => self.tails(starts),
+                Some(_) => Vec::new(),
+            },
+            members: self.plan.groups.map_or_else(Vec::new, |settings| {
+                self.members(settings, plan.number, starts)
+            }),
+            has_backlog: self.plan.backlog.is_some(),
             replays: self
                 .plan
                 .replay
@@ -225,10 +233,11 @@ impl Run<'_> {
     }
 
     fn outcome(
-        &self,
+        &mut self,
         rate: Rate,
         conducted: Conducted,
         course: Course,
+        starts: &[Vec<i64>],
     ) -> Result<StepOutcome, RunError> {
         let Conducted {
             brought,
@@ -257,12 +266,21 @@ impl Run<'_> {
             end_to_end,
             errors,
             consumer_errors,
+            groups,
             replay_passes,
             replay_errors,
             resent,
             unsent_records,
             ledgers,
         } = harvest;
+        let of_groups = self.plan.groups.map(|_| {
+            let consumption = self.consumption(&groups, starts);
+            if let Some(more) = &consumption {
+                let all = self.consumption.get_or_insert_default();
+                all.merge(more.clone());
+            }
+            groups::report(&groups, consumption)
+        });
         let (before, after, seconds) = (measured.before, measured.after, measured.seconds());
         let acked_bytes = measured.acked_bytes();
         let per_s = |after: u64, before: u64| (after - before) as f64 / seconds.max(1e-9);
@@ -297,6 +315,7 @@ impl Run<'_> {
             end_to_end_uncertainty_ms: end_to_end
                 .summary()
                 .and_then(|_| self.crews.end_to_end_uncertainty_ms()),
+            groups: of_groups.as_ref().map(|(report, _)| report.clone()),
             generator: with_workers(generator, &workers),
             errors,
             consumer_errors,
@@ -320,14 +339,18 @@ impl Run<'_> {
             outages: outages(&course.timeline.seconds),
             timeline: course.timeline.seconds.clone(),
         };
+        let mut by_name = vec![
+            ("publish", latency),
+            ("end-to-end", end_to_end),
+            ("generator-lag", lag),
+            ("send-delay", send_delay),
+        ];
+        if let Some((_, [pause, commit])) = of_groups {
+            by_name.extend([("rebalance-pause", pause), ("commit", commit)]);
+        }
         let histograms = StepHistograms {
             seconds,
-            by_name: [
-                ("publish", latency),
-                ("end-to-end", end_to_end),
-                ("generator-lag", lag),
-                ("send-delay", send_delay),
-            ],
+            by_name,
             by_stage: course.stage_latencies(),
         };
         let mut by_topic: Vec<Vec<Ledger>> = self.topics.iter().map(|_| Vec::new()).collect();

@@ -13,7 +13,7 @@ use crate::crew::{CrewNews, LoadOrder, LoadYield};
 use crate::load_stage::LoadStage;
 use crate::provenance::{Machine, Tool};
 
-pub const PROTOCOL_VERSION: u32 = 1;
+pub const PROTOCOL_VERSION: u32 = 2;
 
 /// Which build this is. Only the same builds work together, for records and figures mean the same only to them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -134,14 +134,15 @@ impl Session {
     fn prepare(&mut self, order: LoadOrder, origin_unix_ns: i64) -> Result<(), SessionEnd> {
         // The crew before has sent its end, so this does not wait.
         self.end_load();
+        let length = match order.has_backlog {
+            true => "until their backlog is drained and measured".to_owned(),
+            false => format!("for {:.0} s", order.window.end_ns as f64 / 1e9),
+        };
+        let (producers, consumers) = (order.producers.len(), order.consumers.len());
+        let consumers = consumers + order.members.len();
         say(
             &self.name,
-            &format!(
-                "{} producers and {} consumers for {:.0} s",
-                order.producers.len(),
-                order.consumers.len(),
-                order.window.end_ns as f64 / 1e9
-            ),
+            &format!("{producers} producers and {consumers} consumers {length}"),
         );
         let clock = self.clock.with_origin_unix_ns(origin_unix_ns);
         let answer = match Crew::gather(order, clock) {

@@ -54,6 +54,8 @@ fn order(leaders: &[&str]) -> LoadOrder {
         topics: leaders.iter().enumerate().map(topic).collect(),
         producers: (0..leaders.len()).map(producer).collect(),
         consumers: Vec::new(),
+        members: Vec::new(),
+        has_backlog: false,
         replays: Vec::new(),
         window: Window {
             start_ns: 0,

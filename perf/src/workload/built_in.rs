@@ -121,6 +121,7 @@ impl BuiltIn {
             producers_per_topic: self.producers_per_topic,
             subscriptions_per_topic: self.subscriptions_per_topic,
             consumer_per_subscription: self.consumer_per_subscription,
+            in_groups: false,
             producer_rate: Some(self.rate),
             warmup: None,
             test_duration: None,

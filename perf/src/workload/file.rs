@@ -59,6 +59,7 @@ impl Workload {
             producers_per_topic: needed("producersPerTopic")?,
             subscriptions_per_topic: needed("subscriptionsPerTopic")?,
             consumer_per_subscription: file.count("consumerPerSubscription")?.unwrap_or(1),
+            in_groups: true,
             producer_rate: match file.count("producerRate")?.unwrap_or(0) {
                 0 => None,
                 rate => Some(Rate::Records(u64::from(rate))),
@@ -169,6 +170,7 @@ mod tests {
             (load.producers_per_topic, load.consumer_per_subscription),
             (4, 4)
         );
+        assert!(load.in_groups);
         assert_eq!(load.producer_rate, Some(Rate::Records(200_000)));
         assert_eq!(load.test_duration, Some(Duration::from_secs(300)));
         assert_eq!(load.warmup, Some(Duration::from_secs(60)));

@@ -42,6 +42,8 @@ pub struct Workload {
     pub producers_per_topic: u32,
     pub subscriptions_per_topic: u32,
     pub consumer_per_subscription: u32,
+    /// Each subscription is a consumer group. A built-in load's consumers have fixed partitions, so that it runs everywhere.
+    pub in_groups: bool,
     /// Over all topics. None: the file asks for a search of the highest rate that holds.
     pub producer_rate: Option<Rate>,
     pub warmup: Option<Duration>,

@@ -7,6 +7,7 @@ use maud::{Markup, html};
 use crate::client::cluster::Settings;
 use crate::histogram::LatencySummary;
 use crate::page::charts::{self, Axes, Line};
+use crate::report::groups;
 use crate::report::limit::Limit;
 use crate::report::{
     AuditOutcome, Loop, RawHistogram, Report, StepReport, TryReport, baseline_text, number, text,
@@ -53,6 +54,9 @@ pub fn summary(report: &Report) -> Markup {
             AuditOutcome::NotRun => p class="soft" { "No audit: nothing is proven about loss." },
             AuditOutcome::Incomplete => p class="bad" { "The audit did not end: nothing is proven about loss." },
             AuditOutcome::Failed => p class="bad" { "The audit failed: see the text of the report below." },
+        }
+        @if let Some(consumption) = &audit.consumption {
+            p class=[(consumption.skipped > 0).then_some("bad")] { (groups::sentence(consumption)) "." }
         }
         @if let Some(search) = &report.search {
             p { b { (search.conclusion()) } }

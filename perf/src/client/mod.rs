@@ -13,6 +13,8 @@ pub mod error;
 pub mod failure;
 #[cfg(test)]
 pub mod fake_broker;
+#[cfg(test)]
+pub mod fake_coordinator;
 pub mod fetch;
 pub mod offsets;
 pub mod wire;

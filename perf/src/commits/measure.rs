@@ -108,8 +108,8 @@ pub fn measure(
     if let Some(error) = failure {
         return Err(error.into());
     }
-    let (_, cpu) = watched?;
-    let broker_s = cpu.broker.as_ref().map(|used| used.cpu_s);
+    let (watched_s, cpu) = watched?;
+    let broker_cores = cpu.broker.as_ref().map(|used| used.cpu_s / watched_s);
     let commits_per_s = merged.commits as f64 / measured_s;
     Ok(CommitsReport {
         schema: SCHEMA,
@@ -139,10 +139,10 @@ pub fn measure(
         offsets_per_s: commits_per_s * f64::from(arguments.partitions),
         latency: merged.latency.summary(),
         errors: merged.errors,
-        broker_cores: broker_s.map(|used_s| used_s / measured_s),
-        commits_per_broker_cpu_s: broker_s
-            .filter(|used_s| *used_s > 0.0)
-            .map(|used_s| merged.commits as f64 / used_s),
+        broker_cores,
+        commits_per_broker_cpu_s: broker_cores
+            .filter(|cores| *cores > 0.0)
+            .map(|cores| commits_per_s / cores),
         broker_cpu: cpu.broker,
         client_cpu: cpu.client,
         machine_share: cpu.machine,

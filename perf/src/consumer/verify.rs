@@ -1,6 +1,6 @@
 //! Reads partitions back whole and audits every record.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::reader::{ReadPlan, Reader};
 use crate::audit::{AuditFindings, PartitionAudit};
@@ -8,14 +8,15 @@ use crate::client::batches::whole_batches;
 use crate::client::error::ClientError;
 use crate::live::Live;
 use crate::producer::ledger::Ledger;
-use crate::record::RunId;
+use crate::record::{ProducerNumber, RunId};
 
-/// Audits the partitions of `plan`, each from its position to its end. None: stopped before the end.
+/// Audits the partitions of `plan`, each from its position to its end; of `lost` producers there are no ledgers. None: stopped before the end.
 pub fn verify(
     plan: ReadPlan,
     run: RunId,
     message_bytes: u64,
     ledgers: &[Ledger],
+    lost: &BTreeSet<ProducerNumber>,
     live: &Live,
 ) -> Result<Option<AuditFindings>, ClientError> {
     let topic = plan.topic.clone();
@@ -31,7 +32,8 @@ pub fn verify(
                     position.partition,
                     ledgers,
                     position.next_offset,
-                ),
+                )
+                .without(lost),
             )
         })
         .collect();

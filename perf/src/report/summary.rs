@@ -345,7 +345,14 @@ fn write_audit(out: &mut String, report: &Report) -> std::fmt::Result {
             writeln!(out, "Audit: not run; nothing was produced.")
         }
         (AuditOutcome::NotRun, _) => writeln!(out, "Audit: not run; nothing is proven about loss."),
-        (AuditOutcome::Incomplete, _) => {
+        (AuditOutcome::Incomplete, Some(findings)) => writeln!(
+            out,
+            "Audit: NOT COMPLETE ({}); {} of the {} records read back are of producers about which nothing is proven.",
+            audit.failure.as_deref().unwrap_or("ended early"),
+            findings.records_of_lost_producers,
+            findings.records_read
+        ),
+        (AuditOutcome::Incomplete, None) => {
             writeln!(
                 out,
                 "Audit: NOT COMPLETE ({}); nothing is proven about loss.",

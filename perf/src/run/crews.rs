@@ -6,6 +6,7 @@ use crate::cpu::{CpuUse, MachineShare};
 use crate::crew::{Crew, CrewControl, CrewNews, LoadOrder, LoadYield};
 use crate::histogram::LatencyHistogram;
 use crate::load_stage::LoadStage;
+use crate::record::ProducerNumber;
 use crate::report::{ClockReport, WorkerReport};
 use crate::worker::{ClockOffset, Ended, Link, LinkControl, WorkerError};
 
@@ -93,6 +94,8 @@ struct Helper {
     link: Link,
     /// Of the last step.
     clock: Option<WorkerClock>,
+    /// Of the last step: those that it puts on.
+    producers: Vec<ProducerNumber>,
     cpu_s: f64,
     payload_bytes: u64,
     lag: LatencyHistogram,
@@ -119,6 +122,7 @@ impl Crews {
             Ok(Helper {
                 link: Link::open(address, clock)?,
                 clock: None,
+                producers: Vec::new(),
                 cpu_s: 0.0,
                 payload_bytes: 0,
                 lag: LatencyHistogram::new(),
@@ -135,6 +139,11 @@ impl Crews {
         self.0[worker].link.address()
     }
 
+    /// The producers that a worker had in the last step.
+    pub fn producers(&self, worker: usize) -> &[ProducerNumber] {
+        &self.0[worker].producers
+    }
+
     /// Connects all producers of the load, wherever they are.
     pub fn prepare(&mut self, order: LoadOrder, clock: Clock) -> Result<Vec<Hand<'_>>, RunError> {
         if !self.are_away() {
@@ -148,6 +157,7 @@ impl Crews {
                 error_ns: offset.uncertainty_ns,
                 drift_ns: 0,
             });
+            helper.producers = order.producers.iter().map(|it| it.number).collect();
             helper.link.prepare(order, offset)?;
         }
         let mut hands = Vec::new();

@@ -32,6 +32,7 @@ use std::time::Duration;
 
 use self::brokers::Brokers;
 use self::crews::Crews;
+use self::proof::Loss;
 use self::step::StepPlan;
 use self::topics::Stretch;
 use crate::baseline::null_load::NullLoad;
@@ -263,6 +264,7 @@ impl Run<'_> {
         }
         let starts = self.end_offsets()?;
         let mut ledgers = vec![Vec::new(); self.topics.len()];
+        let mut loss = None;
         let mut max_bytes_per_s = 0.0;
         for (number, rate) in self.plan.offer.rates().to_vec().into_iter().enumerate() {
             if self.interrupt.is_asked() {
@@ -297,9 +299,8 @@ impl Run<'_> {
                 .histograms
                 .extend(outcome.histograms.tagged(tag_of));
             if let Some(lost) = outcome.lost {
-                // What it was told of its records went with it.
-                measured.audit = Some(proof::unprovable(self.arguments.audit, lost.to_string()));
-                return Err(lost.into());
+                loss = Some(Loss::of(lost, outcome.lost_producers));
+                break;
             }
             if let Some(unread_gb) = given_up {
                 measured.failure = Some(format!(
@@ -309,9 +310,16 @@ impl Run<'_> {
             }
         }
         if let Some(search) = self.plan.offer.search() {
-            self.search(search, measured, &mut ledgers)?;
+            loss = self.search(search, measured, &mut ledgers)?;
         }
-        let ends = self.end_offsets()?;
+        let ends = match self.await_end_offsets() {
+            Ok(ends) => ends,
+            Err(error) => {
+                let reason = format!("the log's end cannot be asked for: {error}");
+                measured.audit = Some(proof::unprovable(self.arguments.audit, reason));
+                return Err(loss.map_or(error.into(), |loss: Loss| loss.worker.into()));
+            }
+        };
         let stretches: Vec<_> = self
             .topics
             .iter()
@@ -324,15 +332,18 @@ impl Run<'_> {
                 ledgers,
             })
             .collect();
-        if !self.arguments.read_duration.is_zero() {
+        if !self.arguments.read_duration.is_zero() && loss.is_none() {
             measured.reads = self.reads(&stretches);
         }
-        let audit = self.prove(&stretches);
+        let audit = self.prove(&stretches, loss.as_ref());
         if audit.outcome == AuditOutcome::Incomplete {
             measured.failure = audit.failure.clone();
         }
         measured.audit = Some(audit);
-        Ok(())
+        match loss {
+            Some(loss) => Err(loss.worker.into()),
+            None => Ok(()),
+        }
     }
 }
 

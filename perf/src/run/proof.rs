@@ -1,5 +1,6 @@
 //! The proof at a run's end that what was confirmed is there.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -12,7 +13,9 @@ use crate::client::error::ClientError;
 use crate::consumer::{plans, verify};
 use crate::live::Live;
 use crate::progress::Extent;
+use crate::record::ProducerNumber;
 use crate::report::{AuditOutcome, AuditReport};
+use crate::worker::WorkerError;
 
 const TICK: Duration = Duration::from_millis(50);
 
@@ -49,8 +52,25 @@ pub fn unprovable(mode: AuditArg, reason: String) -> AuditReport {
     }
 }
 
+/// A worker that was lost in the load, and what went with it.
+pub struct Loss {
+    pub worker: WorkerError,
+    /// It is not known what they sent and were told.
+    producers: BTreeSet<ProducerNumber>,
+}
+
+impl Loss {
+    pub fn of(worker: WorkerError, producers: Vec<ProducerNumber>) -> Self {
+        Self {
+            worker,
+            producers: producers.into_iter().collect(),
+        }
+    }
+}
+
 impl Run<'_> {
-    pub(super) fn prove(&mut self, stretches: &[Stretch]) -> AuditReport {
+    /// With a loss, what is known is audited all the same; but it does not pass.
+    pub(super) fn prove(&mut self, stretches: &[Stretch], loss: Option<&Loss>) -> AuditReport {
         let records_acked: u64 = stretches
             .iter()
             .flat_map(|stretch| &stretch.ledgers)
@@ -69,7 +89,7 @@ impl Run<'_> {
                 report.outcome = AuditOutcome::Passed
             }
             AuditArg::Watermark => report.outcome = AuditOutcome::Failed,
-            AuditArg::Full => match self.read_back(stretches, advanced) {
+            AuditArg::Full => match self.read_back(stretches, advanced, loss) {
                 Ok(Some(findings)) => {
                     report.outcome = if findings.anomalies.is_empty() {
                         AuditOutcome::Passed
@@ -85,7 +105,15 @@ impl Run<'_> {
                 }
             },
         }
-        if self.arguments.audit != AuditArg::Off {
+        if let (Some(loss), AuditOutcome::Passed) = (loss, report.outcome) {
+            report.outcome = AuditOutcome::Incomplete;
+            let producers = loss.producers.len();
+            report.failure = Some(format!(
+                "{}; what its {producers} producers were told is not known, and every other producer's records are as confirmed",
+                loss.worker
+            ));
+        }
+        if self.arguments.audit != AuditArg::Off && loss.is_none() {
             report.consumption = self.consumption.take();
         }
         // A log that holds everything is no help to a group that passed some of it over.
@@ -101,10 +129,13 @@ impl Run<'_> {
         &mut self,
         stretches: &[Stretch],
         records: i64,
+        loss: Option<&Loss>,
     ) -> Result<Option<AuditFindings>, ClientError> {
         // The bar counts records where another phase counts time.
         self.progress
             .phase("audit", Some(Extent::Count(records.max(1) as u64)));
+        let none_lost = BTreeSet::new();
+        let lost = loss.map_or(&none_lost, |loss| &loss.producers);
         let live = Arc::new(Live::default());
         let (id, message_bytes) = (self.id, self.plan.message_bytes as u64);
         let results: Vec<_> = thread::scope(|scope| {
@@ -117,7 +148,7 @@ impl Run<'_> {
             });
             for (number, (ledgers, plan)) in plans.enumerate() {
                 let live = Arc::clone(&live);
-                let body = move || verify(plan, id, message_bytes, ledgers, &live);
+                let body = move || verify(plan, id, message_bytes, ledgers, lost, &live);
                 let thread = thread::Builder::new()
                     .name(format!("audit-{number}"))
                     .spawn_scoped(scope, body);

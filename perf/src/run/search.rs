@@ -1,21 +1,22 @@
 //! A search's trials as steps: a step for each, a verdict, the next one.
 
 use super::error::RunError;
+use super::proof::Loss;
 use super::step::StepPlan;
-use super::{Measured, Run, proof};
+use super::{Measured, Run};
 use crate::offer::{RateUnit, SearchPlan};
 use crate::producer::ledger::Ledger;
 use crate::report::{RawHistogram, SearchReport, StepReport, TryKind, TryReport};
 use crate::search::{Finding, Judge, Outcome, RateSearch, Trial, WITHIN_SHARE};
 
 impl Run<'_> {
-    /// Only the rate that is found becomes a step of the report; all tries stand in its `search`.
+    /// Only the rate that is found becomes a step of the report; all tries stand in its `search`. A loss of a worker ends it.
     pub(super) fn search(
         &mut self,
         plan: SearchPlan,
         measured: &mut Measured,
         ledgers: &mut [Vec<Ledger>],
-    ) -> Result<(), RunError> {
+    ) -> Result<Option<Loss>, RunError> {
         let judge = Judge {
             hold: plan.hold,
             linger: self.plan.linger,
@@ -34,8 +35,7 @@ impl Run<'_> {
                 of_topic.extend(more);
             }
             if let Some(lost) = step.lost {
-                measured.audit = Some(proof::unprovable(self.arguments.audit, lost.to_string()));
-                return Err(lost.into());
+                return Ok(Some(Loss::of(lost, step.lost_producers)));
             }
             let early = self.interrupt.is_asked();
             let kind = kind(trial);
@@ -65,7 +65,7 @@ impl Run<'_> {
                 measured.steps.push(step.report);
             }
             if early {
-                return Ok(());
+                return Ok(None);
             }
             next = search.next(&outcome);
         }
@@ -77,7 +77,7 @@ impl Run<'_> {
             Some(Finding::NotFound { reason }) => report.reason = Some(reason.clone()),
             None => {}
         }
-        Ok(())
+        Ok(None)
     }
 
     fn step_of(&self, trial: Trial, number: usize, plan: SearchPlan) -> StepPlan {

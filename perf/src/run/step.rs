@@ -54,6 +54,8 @@ pub struct StepOutcome {
     pub histograms: StepHistograms,
     /// A worker that was lost ended the step: the report holds what the others measured.
     pub lost: Option<WorkerError>,
+    /// Whatever these producers were told went with their workers.
+    pub lost_producers: Vec<ProducerNumber>,
 }
 
 /// By what they measured. Only who knows the step's place in the report can tag them.
@@ -251,6 +253,11 @@ impl Run<'_> {
             Loop::Open
         };
         let workers = self.worker_steps(load, &brought);
+        let is_lost = |(worker, brought): (usize, &Option<Brought>)| {
+            brought.is_none().then(|| self.crews.producers(worker))
+        };
+        let lost_producers = brought.iter().enumerate().filter_map(is_lost);
+        let lost_producers = lost_producers.flatten().copied().collect();
         let mut yields = brought.into_iter().flatten().map(|it| it.load);
         let all = match (yields.next(), lost) {
             (Some(first), lost) => Ok((yields.fold(first, LoadYield::merged_with), lost)),
@@ -274,7 +281,11 @@ impl Run<'_> {
             ledgers,
         } = harvest;
         let of_groups = self.plan.groups.map(|_| {
-            let consumption = self.consumption(&groups, starts);
+            // What a lost worker's members were handed is not known.
+            let consumption = match lost {
+                None => self.consumption(&groups, starts),
+                Some(_) => None,
+            };
             if let Some(more) = &consumption {
                 let all = self.consumption.get_or_insert_default();
                 all.merge(more.clone());
@@ -362,6 +373,7 @@ impl Run<'_> {
             ledgers: by_topic,
             histograms,
             lost,
+            lost_producers,
         })
     }
 

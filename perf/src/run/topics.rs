@@ -1,12 +1,19 @@
 //! The run's topics: made before the load, deleted after it, and where this run's records lie in each.
 
 use std::sync::Arc;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use super::Run;
 use crate::client::cluster::{Cluster, Topic};
 use crate::client::error::ClientError;
 use crate::plan::LoadPlan;
 use crate::producer::ledger::Ledger;
+
+/// How long a broker that is away at a run's end may take to come back; without it nothing could be audited.
+const COME_BACK_TIMEOUT: Duration = Duration::from_secs(60);
+
+const COME_BACK_POLL: Duration = Duration::from_millis(500);
 
 /// What this run put into one topic.
 pub struct Stretch {
@@ -78,6 +85,26 @@ impl Run<'_> {
             .iter()
             .map(|topic| self.cluster.end_offsets(topic))
             .collect()
+    }
+
+    /// The same, once the broker is there again: one that was killed in the load may need a while.
+    pub(super) fn await_end_offsets(&mut self) -> Result<Vec<Vec<i64>>, ClientError> {
+        let deadline = Instant::now() + COME_BACK_TIMEOUT;
+        let mut is_told = false;
+        loop {
+            match self.end_offsets() {
+                Err(ClientError::Connect { .. } | ClientError::Io { .. })
+                    if Instant::now() < deadline && !self.interrupt.is_asked() =>
+                {
+                    if !is_told {
+                        self.progress.phase("waiting for the broker", None);
+                        is_told = true;
+                    }
+                    sleep(COME_BACK_POLL);
+                }
+                ends => return ends,
+            }
+        }
     }
 
     pub(super) fn delete_topics(&mut self, names: &[String]) {

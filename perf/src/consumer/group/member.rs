@@ -228,9 +228,10 @@ impl Member {
         share: Share,
     ) -> Result<End, ClientError> {
         let plans = self.positions(coordinator, &share)?;
+        let paused_at = self.paused_at.take();
         if self.following.begun.get().is_some() {
             self.generations.insert(membership.generation);
-            if let Some(since) = self.paused_at.take() {
+            if let Some(since) = paused_at {
                 self.pause.record_ns(since.elapsed().as_nanos() as u64);
             }
         }

@@ -7,6 +7,8 @@
 mod assignor;
 mod handed;
 mod member;
+#[cfg(test)]
+mod tests;
 
 pub use assignor::Assignor;
 pub use handed::{Consumption, Handed};

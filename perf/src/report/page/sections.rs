@@ -52,6 +52,9 @@ pub fn summary(report: &Report) -> Markup {
             },
             AuditOutcome::NotRun if report.workload.producers_per_topic == 0 => p class="soft" { "Nothing was produced; there is nothing to audit." },
             AuditOutcome::NotRun => p class="soft" { "No audit: nothing is proven about loss." },
+            AuditOutcome::Incomplete if audit.findings.is_some() => p class="bad" {
+                "The audit is not complete: " (audit.failure.as_deref().unwrap_or("ended early")) "."
+            },
             AuditOutcome::Incomplete => p class="bad" { "The audit did not end: nothing is proven about loss." },
             AuditOutcome::Failed => p class="bad" { "The audit failed: see the text of the report below." },
         }

@@ -12,5 +12,7 @@ mod findings;
 mod partition;
 mod stream;
 
-pub use findings::{Anomaly, AuditFindings};
+#[cfg(test)]
+pub use findings::Anomaly;
+pub use findings::AuditFindings;
 pub use partition::PartitionAudit;

@@ -5,6 +5,9 @@ use std::fmt::Write;
 use super::report::{CommitsDurability, CommitsReport};
 use crate::report::{Loop, number};
 
+/// Of what was offered; below it the broker did not keep up.
+const KEPT_UP_SHARE: f64 = 0.99;
+
 pub fn text(report: &CommitsReport) -> String {
     let mut out = String::new();
     write_all(&mut out, report).expect("writing to a string does not fail");
@@ -57,6 +60,15 @@ fn write_all(out: &mut String, report: &CommitsReport) -> std::fmt::Result {
             number(latency.p99_ms),
             number(latency.p999_ms),
             number(latency.max_ms)
+        )?;
+    }
+    if let Some(rate) = load
+        .rate
+        .filter(|rate| report.commits_per_s < KEPT_UP_SHARE * f64::from(*rate))
+    {
+        writeln!(
+            out,
+            "The broker did not keep up with {rate} commits/s; latencies are lower bounds."
         )?;
     }
     if let (Some(cores), Some(each)) = (report.broker_cores, report.commits_per_broker_cpu_s) {

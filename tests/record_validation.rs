@@ -399,16 +399,20 @@ fn offset_deltas_count_from_0_by_1() {
 }
 
 #[test]
-fn a_null_key_on_a_compacted_topic_is_refused_with_its_index() {
+fn null_keys_on_a_compacted_topic_are_refused_with_all_their_indexes() {
     for codec in Codec::ALL {
         let batch = three_records()
             .record(TimestampMs(1003), None, Some(b"value"))
+            .record(TimestampMs(1004), Some(b"key"), Some(b"value"))
+            .record(TimestampMs(1005), None, Some(b"value"))
             .codec(codec)
             .build();
         assert!(validate(&batch, &RULES, NOW).is_ok(), "{codec:?}");
         assert_eq!(
             validate(&batch, &COMPACTED, NOW),
-            Err(InvalidBatch::NullKey { index: 3 }),
+            Err(InvalidBatch::NullKeys {
+                indexes: vec![3, 5]
+            }),
             "{codec:?}"
         );
     }

@@ -1,5 +1,7 @@
 //! Our errors as Kafka's codes. Every match is exhaustive, so that a new error must say what a client is told.
 
+use std::slice;
+
 use kafka_protocol::ResponseError;
 
 use crate::config::ConfigError;
@@ -159,14 +161,13 @@ pub fn of_group(error: GroupError) -> ResponseError {
     }
 }
 
-/// The record of the batch that a refusal is about, if it is about one.
-pub fn record_index(error: &PartitionError) -> Option<i32> {
+/// The records of the batch that a refusal is about; none where it is about the whole.
+pub fn record_indexes(error: &PartitionError) -> &[i32] {
     match error {
-        PartitionError::InvalidBatch(
-            InvalidBatch::Record { index, .. } | InvalidBatch::NullKey { index },
-        ) => Some(*index),
-        PartitionError::InvalidBatch(InvalidBatch::Timestamp { index, .. }) => *index,
-        _ => None,
+        PartitionError::InvalidBatch(InvalidBatch::NullKeys { indexes }) => indexes,
+        PartitionError::InvalidBatch(InvalidBatch::Record { index, .. }) => slice::from_ref(index),
+        PartitionError::InvalidBatch(InvalidBatch::Timestamp { index, .. }) => index.as_slice(),
+        _ => &[],
     }
 }
 
@@ -194,7 +195,7 @@ fn of_batch(invalid: &InvalidBatch) -> ResponseError {
         | InvalidBatch::Producer { .. }
         | InvalidBatch::Record { .. }
         | InvalidBatch::BytesBehindRecords { .. }
-        | InvalidBatch::NullKey { .. }
+        | InvalidBatch::NullKeys { .. }
         | InvalidBatch::RecordsBehindLast { .. } => ResponseError::InvalidRecord,
     }
 }

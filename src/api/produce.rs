@@ -40,7 +40,7 @@ struct Slot {
 struct Refusal {
     error: ResponseError,
     message: String,
-    record_index: Option<i32>,
+    record_indexes: Vec<i32>,
 }
 
 struct TopicSlots {
@@ -155,7 +155,7 @@ fn fill(topics: &mut [TopicSlots], answers: Vec<Option<AppendReply>>, version: i
                 .expect("every asked partition was answered");
             slot.answer = Some(answer.map_err(|error| Refusal {
                 error: error_code::of_append(&error, version),
-                record_index: error_code::record_index(&error),
+                record_indexes: error_code::record_indexes(&error).to_vec(),
                 message: error.to_string(),
             }));
         }
@@ -214,13 +214,13 @@ fn partition_response(
                 return response;
             }
             let message = StrBytes::from_string(refusal.message);
-            let record_errors = refusal.record_index.map(|batch_index| {
+            let record_errors = refusal.record_indexes.iter().map(|&batch_index| {
                 BatchIndexAndErrorMessage::default()
                     .with_batch_index(batch_index)
                     .with_batch_index_error_message(Some(message.clone()))
             });
             response
-                .with_record_errors(record_errors.into_iter().collect())
+                .with_record_errors(record_errors.collect())
                 .with_error_message(Some(message))
         }
     }
@@ -231,7 +231,7 @@ impl Refusal {
         Self {
             error,
             message: error.to_string(),
-            record_index: None,
+            record_indexes: Vec::new(),
         }
     }
 }

@@ -28,6 +28,9 @@ pub const PRODUCER_BATCHES_REMEMBERED: usize = 5;
 /// The largest record batch header, which is also the whole of a batch's fixed part.
 pub const RECORD_BATCH_HEADER_BYTES: usize = 61;
 
+/// Records of one refused batch that the answer names; what else is wrong with it is not said.
+pub const RECORD_ERRORS_MAX: usize = 1_000;
+
 /// Messages waiting from one shard to another. At the limit the sender stops reading from its connections.
 pub const MESH_QUEUE_MESSAGES_MAX: usize = 1024;
 

@@ -1,6 +1,8 @@
 //! The checks that a producer's batch must pass before it is appended.
 
-use crate::model::limits::{INFLATED_BATCH_BYTES_MAX, RECORD_BATCH_HEADER_BYTES};
+use crate::model::limits::{
+    INFLATED_BATCH_BYTES_MAX, RECORD_BATCH_HEADER_BYTES, RECORD_ERRORS_MAX,
+};
 use crate::model::{LeaderEpoch, Offset, ProducerEpoch, ProducerId, Sequence, TimestampMs};
 
 use super::compression::{Codec, InflateError, UnknownCodec};
@@ -102,9 +104,9 @@ pub enum InvalidBatch {
         record_count: i32,
         behind_bytes: usize,
     },
-    /// INVALID_RECORD, with the index among the record errors
-    #[error("record {index} of the batch has no key, but the topic is compacted")]
-    NullKey { index: i32 },
+    /// INVALID_RECORD, with the indexes as record errors: a client gives up these, and may send the others again.
+    #[error("a record has no key, but the topic is compacted")]
+    NullKeys { indexes: Vec<i32> },
     /// INVALID_TIMESTAMP, with the index, if it is known, among the record errors
     #[error(
         "timestamp {timestamp} is out of range: the clock says {now}, message.timestamp.before.max.ms is {before_max_ms} \
@@ -329,6 +331,7 @@ fn hop_over_records(
     now: TimestampMs,
 ) -> Result<TimestampMs, InvalidBatch> {
     let mut max_timestamp = TimestampMs(i64::MIN);
+    let mut null_keys = NullKeys::default();
     for index in 0..header.record_count {
         let problem = |problem| InvalidBatch::Record { index, problem };
         let body = split_record(&mut rest).map_err(problem)?;
@@ -339,7 +342,7 @@ fn hop_over_records(
             }));
         }
         if rules.is_compacted && record.key.is_none() {
-            return Err(InvalidBatch::NullKey { index });
+            null_keys.note(index);
         }
         let timestamp = header
             .base_timestamp
@@ -358,6 +361,7 @@ fn hop_over_records(
             behind_bytes: rest.len(),
         });
     }
+    null_keys.refused()?;
     Ok(max_timestamp)
 }
 
@@ -399,6 +403,7 @@ fn check_compressed_keys(batch: &[u8]) -> Result<(), InvalidBatch> {
         },
     };
     let mut reader = RecordReader::new(batch, INFLATED_BATCH_BYTES_MAX).map_err(refused)?;
+    let mut null_keys = NullKeys::default();
     for index in 0.. {
         let Some(record) = reader.next_body().map_err(refused)? else {
             break;
@@ -410,8 +415,29 @@ fn check_compressed_keys(batch: &[u8]) -> Result<(), InvalidBatch> {
             return Err(InvalidBatch::Record { index, problem });
         }
         if record.key.is_none() {
-            return Err(InvalidBatch::NullKey { index });
+            null_keys.note(index);
         }
     }
-    Ok(())
+    null_keys.refused()
+}
+
+/// The records without a key that were met so far. The walk goes on behind one, since the answer names them all.
+#[derive(Default)]
+struct NullKeys {
+    indexes: Vec<i32>,
+}
+
+impl NullKeys {
+    fn note(&mut self, index: i32) {
+        if self.indexes.len() < RECORD_ERRORS_MAX {
+            self.indexes.push(index);
+        }
+    }
+
+    fn refused(self) -> Result<(), InvalidBatch> {
+        match self.indexes {
+            indexes if indexes.is_empty() => Ok(()),
+            indexes => Err(InvalidBatch::NullKeys { indexes }),
+        }
+    }
 }

@@ -245,7 +245,7 @@ fn base_offset_and_leader_epoch_of_the_producer_are_overwritten_and_the_crc_stay
 }
 
 #[test]
-fn a_null_key_on_a_compacted_topic_is_refused_by_its_index() {
+fn null_keys_on_a_compacted_topic_are_refused_by_their_indexes() {
     let data = new_directory();
     let broker = Broker::start(data.path(), &[]);
     let mut client = broker.client();
@@ -262,15 +262,17 @@ fn a_null_key_on_a_compacted_topic_is_refused_by_its_index() {
             .record(now(), Some(b"a"), Some(b"1"))
             .record(now(), Some(b""), Some(b"an empty key is a key"))
             .record(now(), None, Some(b"3"))
+            .record(now(), Some(b"d"), Some(b"4"))
+            .record(now(), None, Some(b"5"))
             .build();
-        let answer = produce(&mut client, "t", batch.into()).expect_err("a null key");
+        let answer = produce(&mut client, "t", batch.into()).expect_err("null keys");
         assert_eq!(answer.error_code, InvalidRecord.code(), "{codec:?}");
         let indexes: Vec<i32> = answer
             .record_errors
             .iter()
             .map(|error| error.batch_index)
             .collect();
-        assert_eq!(indexes, [2], "{codec:?}");
+        assert_eq!(indexes, [2, 4], "{codec:?}");
         assert!(
             answer
                 .error_message

@@ -1,4 +1,5 @@
 use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use kafka_protocol::ResponseError;
@@ -11,9 +12,11 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
+use super::disk_growth::DiskGrowth;
 use super::process::ProcessFigures;
 use crate::metrics::{
-    ApiFigures, Counter, Gauge, Latency, LatencyHistogram, MetricsRegistry, ShardFigures, Stage,
+    ApiFigures, Counter, Deletion, Gauge, Latency, LatencyHistogram, MetricsRegistry, ShardFigures,
+    Stage,
 };
 
 /// The buckets of every latency: powers of two of a nanosecond, 16 us to 69 s, where the counts are exact.
@@ -25,11 +28,13 @@ const OCTAVE_LAST: u32 = 36;
 pub(super) struct Figures {
     pub(super) metrics: MetricsRegistry,
     pub(super) started: SystemTime,
+    pub(super) growth: Arc<Mutex<DiskGrowth>>,
 }
 
 impl Collector for Figures {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         self.encode_process(&mut encoder)?;
+        self.encode_directory(&mut encoder)?;
         self.encode_shards(&mut encoder)?;
         self.encode_apis(&mut encoder)
     }
@@ -84,6 +89,51 @@ impl Figures {
         )
     }
 
+    fn encode_directory(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let space = self.metrics.directory().space();
+        let growth = self.growth.lock().unwrap_or_else(PoisonError::into_inner);
+        let growth = growth.bytes_per_second();
+        let mut gauge = |name, help, value: f64| {
+            ConstGauge::new(value).encode(encoder.encode_descriptor(
+                name,
+                help,
+                None,
+                MetricType::Gauge,
+            )?)
+        };
+        gauge(
+            "corelog_log_directory_used_ratio",
+            "Share of the log directory's file system that is in use, by whomever",
+            space.used_ratio(),
+        )?;
+        gauge(
+            "corelog_log_directory_used_bytes",
+            "Bytes of the log directory's file system that are in use, by whomever",
+            space.used_bytes as f64,
+        )?;
+        gauge(
+            "corelog_log_directory_free_bytes",
+            "Bytes of the log directory's file system that are free",
+            space.free_bytes as f64,
+        )?;
+        gauge(
+            "corelog_disk_guard_level",
+            "0: everything is appended; 1: produce is refused, since the file system is used up to log.dirs.high.watermark; 2: the \
+             broker's own topics are refused too, from log.dirs.reserve.watermark on",
+            space.guard_level as f64,
+        )?;
+        gauge(
+            "corelog_log_growth_bytes_per_second",
+            "Bytes appended less bytes deleted a second, over the last 5 minutes",
+            growth,
+        )?;
+        gauge(
+            "corelog_seconds_until_full",
+            "Seconds until produce is refused for want of space, at the growth of the last 5 minutes; +Inf where nothing grows",
+            space.seconds_until_full(growth),
+        )
+    }
+
     fn encode_shards(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         for &counter in Counter::ALL {
             let name = format!("corelog_{}", counter.name());
@@ -103,6 +153,34 @@ impl Figures {
             for shard in self.metrics.shards() {
                 ConstGauge::new(shard.gauge(gauge))
                     .encode(family.encode_family(&shard_label(shard))?)?;
+            }
+        }
+        type ReadDeleted = fn(&ShardFigures, Deletion) -> u64;
+        let deleted: [(&str, &str, ReadDeleted); 2] = [
+            (
+                "corelog_segments_deleted",
+                "Segments deleted",
+                ShardFigures::deleted_segments,
+            ),
+            (
+                "corelog_deleted_bytes",
+                "Bytes of deleted segments",
+                ShardFigures::deleted_bytes,
+            ),
+        ];
+        let reasons: Vec<String> = Deletion::ALL
+            .iter()
+            .map(|why| format!("{}: {}", why.name(), lower_first(why.help())))
+            .collect();
+        for (name, what, read) in deleted {
+            let help = format!("{what}, by reason. {}", reasons.join(". "));
+            let mut family = encoder.encode_descriptor(name, &help, None, MetricType::Counter)?;
+            for shard in self.metrics.shards() {
+                for &why in Deletion::ALL {
+                    let [shard_label] = shard_label(shard);
+                    let labels = [shard_label, ("reason", why.name().to_owned())];
+                    write_counter(family.encode_family(&labels)?, read(shard, why))?;
+                }
             }
         }
         for &latency in Latency::ALL {
@@ -262,6 +340,7 @@ fn seconds(ns: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metrics::DirectorySpace;
     use crate::model::ShardId;
     use prometheus_client::encoding::prometheus_text;
     use prometheus_client::registry::Registry;
@@ -271,6 +350,7 @@ mod tests {
         registry.register_collector(Box::new(Figures {
             metrics: metrics.clone(),
             started: SystemTime::now(),
+            growth: Arc::default(),
         }));
         let mut page = String::new();
         prometheus_text::encode(&mut page, &registry).unwrap();
@@ -285,6 +365,13 @@ mod tests {
         metrics.record_error(0, 6);
         metrics.set_gauge(Gauge::Partitions, 16);
         metrics.record_disk_write(4096, 1 << 20);
+        metrics.count_deleted(Deletion::RetentionMs, 2, 5_000);
+        metrics.record_directory(DirectorySpace {
+            used_bytes: 80,
+            free_bytes: 20,
+            refused_from_bytes: 95,
+            guard_level: 0,
+        });
         let page = page(&registry);
         for line in [
             "corelog_requests_total{shard=\"1\",api=\"Produce\"} 1",
@@ -293,6 +380,11 @@ mod tests {
             "corelog_partitions{shard=\"0\"} 0",
             "corelog_partitions{shard=\"1\"} 16",
             "corelog_disk_write_bytes_total{shard=\"1\"} 4096",
+            "corelog_segments_deleted_total{shard=\"1\",reason=\"retention_ms\"} 2",
+            "corelog_deleted_bytes_total{shard=\"1\",reason=\"retention_ms\"} 5000",
+            "corelog_log_directory_used_ratio 0.8",
+            "corelog_disk_guard_level 0.0",
+            "corelog_seconds_until_full +Inf",
             "corelog_disk_write_seconds_count{shard=\"1\"} 1",
             "corelog_request_duration_seconds_count{shard=\"1\",api=\"Produce\",stage=\"total\"} 1",
         ] {

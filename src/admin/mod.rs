@@ -6,6 +6,7 @@
 //! After a crash: nothing survives; it starts not ready.
 
 mod connection_limit;
+mod disk_growth;
 mod liveness;
 mod metrics_page;
 mod process;

@@ -16,10 +16,11 @@ use tokio::sync::oneshot;
 use tokio::time::MissedTickBehavior;
 
 use super::connection_limit::{LimitedListener, Limits};
+use super::disk_growth::DiskGrowth;
 use super::liveness::{Liveness, SAMPLE_INTERVAL};
 use super::metrics_page::Figures;
 use super::readiness::{Phase, Readiness};
-use super::status_page;
+use super::status_page::{self, Rates};
 use super::throughput::Throughput;
 use crate::config::HostPort;
 use crate::metrics::MetricsRegistry;
@@ -49,6 +50,7 @@ struct Pages {
     readiness: Arc<Readiness>,
     registry: Registry,
     samples: Mutex<Samples>,
+    growth: Arc<Mutex<DiskGrowth>>,
     started: Instant,
 }
 
@@ -140,15 +142,18 @@ impl Drop for AdminServer {
 impl Pages {
     fn new(metrics: MetricsRegistry, readiness: Arc<Readiness>) -> Self {
         let mut registry = Registry::default();
+        let growth = Arc::default();
         registry.register_collector(Box::new(Figures {
             metrics: metrics.clone(),
             started: SystemTime::now(),
+            growth: Arc::clone(&growth),
         }));
         Self {
             metrics,
             readiness,
             registry,
             samples: Mutex::default(),
+            growth,
             started: Instant::now(),
         }
     }
@@ -164,7 +169,12 @@ fn routes(pages: Arc<Pages>) -> Router {
 }
 
 async fn status(State(pages): State<Arc<Pages>>) -> impl IntoResponse {
-    let rates = lock(&pages.samples).throughput.bytes_per_second();
+    let (bytes_in, bytes_out) = lock(&pages.samples).throughput.bytes_per_second();
+    let rates = Rates {
+        bytes_in,
+        bytes_out,
+        growth: lock(&pages.growth).bytes_per_second(),
+    };
     let page = status_page::render(
         &pages.metrics,
         pages.readiness.phase(),
@@ -225,10 +235,12 @@ async fn sample_figures(pages: Arc<Pages>) {
             .throughput
             .sample(pages.started.elapsed(), &pages.metrics);
         samples.liveness.sample(&pages.metrics);
+        drop(samples);
+        lock(&pages.growth).sample(pages.started.elapsed(), &pages.metrics);
     }
 }
 
-fn lock(samples: &Mutex<Samples>) -> MutexGuard<'_, Samples> {
+fn lock<T>(samples: &Mutex<T>) -> MutexGuard<'_, T> {
     samples.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

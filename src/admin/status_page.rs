@@ -4,7 +4,9 @@ use std::time::Duration;
 use super::metrics_page::api_name;
 use super::process::ProcessFigures;
 use super::readiness::Phase;
-use crate::metrics::{ApiFigures, Gauge, Latency, LatencyHistogram, MetricsRegistry, Stage};
+use crate::metrics::{
+    ApiFigures, DirectorySpace, Gauge, Latency, LatencyHistogram, MetricsRegistry, Stage,
+};
 
 /// One page with no outside part: it works without a network and reloads itself. Every value on it is a number or a name
 /// from a fixed list, so nothing needs escaping.
@@ -35,12 +37,19 @@ th { color: var(--soft); font-weight: 500; }
 <body>
 "#;
 
-/// `rates` are the bytes per second in and out.
+/// Bytes per second: of requests, of replies, and by which the logs grow.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Rates {
+    pub(super) bytes_in: f64,
+    pub(super) bytes_out: f64,
+    pub(super) growth: f64,
+}
+
 pub(super) fn render(
     metrics: &MetricsRegistry,
     phase: Phase,
     uptime: Duration,
-    rates: (f64, f64),
+    rates: Rates,
 ) -> String {
     let mut page = String::from(HEAD);
     write_page(&mut page, metrics, phase, uptime, rates)
@@ -53,7 +62,7 @@ fn write_page(
     metrics: &MetricsRegistry,
     phase: Phase,
     uptime: Duration,
-    (bytes_in_per_second, bytes_out_per_second): (f64, f64),
+    rates: Rates,
 ) -> std::fmt::Result {
     let process = ProcessFigures::read();
     let all = |gauge| {
@@ -76,16 +85,16 @@ fn write_page(
         shards if shards == shards_with_direct_io => "on".to_owned(),
         shards => format!("on {shards_with_direct_io} of {shards} shards"),
     };
+    let space = metrics.directory().space();
     page.push_str("<dl>\n");
     for (name, value) in [
-        ("in, last 10 s", format!("{}/s", bytes(bytes_in_per_second))),
-        (
-            "out, last 10 s",
-            format!("{}/s", bytes(bytes_out_per_second)),
-        ),
+        ("in, last 10 s", format!("{}/s", bytes(rates.bytes_in))),
+        ("out, last 10 s", format!("{}/s", bytes(rates.bytes_out))),
         ("connections", all(Gauge::Connections).to_string()),
         ("partitions", all(Gauge::Partitions).to_string()),
         ("on disk", bytes(all(Gauge::DiskBytes) as f64)),
+        ("disk used", format!("{:.1} %", space.used_ratio() * 100.0)),
+        ("full at this rate", time_left(space, rates.growth)),
         ("tail cache", bytes(all(Gauge::TailCacheBytes) as f64)),
         ("O_DIRECT", direct_io),
         (
@@ -246,6 +255,17 @@ fn latency(ns: u64) -> String {
     }
 }
 
+/// When produce is refused for want of space, if everything goes on as in the last minutes.
+fn time_left(space: DirectorySpace, growth: f64) -> String {
+    match space.seconds_until_full(growth) {
+        _ if space.guard_level > 0 => "produce is refused".to_owned(),
+        seconds if seconds.is_finite() => {
+            format!("in {}", duration(Duration::from_secs_f64(seconds.min(1e9))))
+        }
+        _ => "never".to_owned(),
+    }
+}
+
 fn bytes(count: f64) -> String {
     const STEPS: [(f64, &str); 4] = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
     match STEPS.iter().find(|(size, _)| count >= *size) {
@@ -276,17 +296,29 @@ mod tests {
         let metrics = registry.shard(ShardId(0));
         metrics.record_request(0, 2_000_000, 60, 2_500_000);
         metrics.set_gauge(Gauge::Partitions, 16);
+        metrics.record_directory(DirectorySpace {
+            used_bytes: 80_000_000,
+            free_bytes: 920_000_000,
+            refused_from_bytes: 950_000_000,
+            guard_level: 0,
+        });
         let page = render(
             &registry,
             Phase::Ready,
             Duration::from_secs(3700),
-            (5e8, 1.0),
+            Rates {
+                bytes_in: 5e8,
+                bytes_out: 1.0,
+                growth: 1e6,
+            },
         );
         for part in [
             "ready",
             "500.0 MB/s",
             "<td>Produce</td><td>1</td><td>2.0 MB</td>",
             "1 h 1 min",
+            "8.0 %",
+            "in 14 min",
             "2.5 ms",
         ] {
             assert!(page.contains(part), "{part} is missing in:\n{page}");
@@ -295,6 +327,16 @@ mod tests {
             !page.contains("://"),
             "a page that loads something from outside fails without a network"
         );
+    }
+
+    #[test]
+    fn a_disk_that_refuses_produce_says_so() {
+        let space = DirectorySpace {
+            guard_level: 1,
+            ..DirectorySpace::default()
+        };
+        assert_eq!(time_left(space, 1.0), "produce is refused");
+        assert_eq!(time_left(DirectorySpace::default(), 0.0), "never");
     }
 
     #[test]

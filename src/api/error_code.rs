@@ -128,7 +128,8 @@ pub fn of_partition(error: &PartitionError) -> ResponseError {
         PartitionError::InvalidBatch(invalid) => of_batch(invalid),
         PartitionError::Producer(refusal) => of_producer(refusal),
         PartitionError::NotEnoughReplicas { .. } => ResponseError::NotEnoughReplicas,
-        PartitionError::DiskFull(_)
+        PartitionError::NoRoom(_)
+        | PartitionError::DiskFull(_)
         | PartitionError::LogDirOffline(_)
         | PartitionError::Read(_)
         | PartitionError::Checkpoint(_) => ResponseError::KafkaStorageError,

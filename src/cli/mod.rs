@@ -37,6 +37,8 @@ use args::{Arguments, Command, LogCommand};
 use exit::{CliError, Outcome};
 use log_dump::{DumpError, DumpOptions};
 
+use crate::config::BrokerConfig;
+
 /// The whole program: reads the arguments, does what they say, and tells errors on stderr.
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
@@ -54,7 +56,7 @@ fn run(command: Command) -> Result<Outcome, CliError> {
     match command {
         Command::Broker(broker) => run_broker::run(broker),
         Command::Preflight { data, json } => {
-            let report = preflight::run(&data);
+            let report = preflight::run(&data, BrokerConfig::default().disk_high_watermark);
             print(&if json {
                 to_json(&report)
             } else {

@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use super::alter::check_broker_value;
 use super::broker_settings::broker_setting;
-use super::check::{parse_boolean, parse_int, parse_long};
+use super::check::{parse_boolean, parse_double, parse_int, parse_long};
 use super::cores::Cores;
 use super::error::ConfigError;
 use super::layers::Layers;
@@ -61,6 +61,11 @@ pub struct BrokerConfig {
     pub request_partition_count_max: usize,
     pub request_timeout_ms: u64,
     pub checkpoint_interval_ms: u64,
+    /// `log.retention.clock.jump.hold.ms`
+    pub clock_jump_hold_ms: u64,
+    /// Used shares of the log directory's file system, from 0 to 1.
+    pub disk_high_watermark: f64,
+    pub disk_reserve_watermark: f64,
     pub retention_check_interval_ms: u64,
     /// What a topic has that overrides nothing.
     pub topic_defaults: TopicConfig,
@@ -108,6 +113,8 @@ impl BrokerConfig {
         let advertised = values.text("advertised.listeners");
         let listeners = parse_listeners(&bound, advertised.as_deref(), &protocol_map)
             .map_err(|reason| ConfigError::invalid("listeners", &bound, reason))?;
+        let disk_high_watermark = values.parsed("log.dirs.high.watermark", parse_double)?;
+        let disk_reserve_watermark = values.parsed("log.dirs.reserve.watermark", parse_double)?;
         Ok(Self {
             admin_listener: values.parsed("admin.listener", HostPort::parse)?,
             auto_create_topics: values.parsed("auto.create.topics.enable", parse_boolean)?,
@@ -147,6 +154,9 @@ impl BrokerConfig {
             request_partition_count_max: values.number("max.request.partition.size.limit")?,
             request_timeout_ms: values.number("socket.request.timeout.ms")?,
             checkpoint_interval_ms: values.number("log.flush.offset.checkpoint.interval.ms")?,
+            clock_jump_hold_ms: values.number("log.retention.clock.jump.hold.ms")?,
+            disk_high_watermark,
+            disk_reserve_watermark: disk_reserve_watermark.max(disk_high_watermark),
             retention_check_interval_ms: values.number("log.retention.check.interval.ms")?,
             topic_defaults: topic_defaults(&layers)?,
             layers,
@@ -245,6 +255,14 @@ mod tests {
                 .log_dir,
             PathBuf::from("/b")
         );
+    }
+
+    #[test]
+    fn the_reserve_begins_no_earlier_than_produce_is_refused() {
+        let config = broker(&[("log.dirs.high.watermark", "0.99")]).unwrap();
+        assert_eq!(config.disk_reserve_watermark, 0.99);
+        let config = broker(&[("log.dirs.high.watermark", "1")]).unwrap();
+        assert_eq!(config.disk_reserve_watermark, 1.0);
     }
 
     #[test]

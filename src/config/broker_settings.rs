@@ -117,6 +117,14 @@ pub const BROKER_SETTINGS: &[Setting] = &[
         .check(Check::Form(check_directory))
         .synonyms(&[Synonym::of("log.dir")])
         .doc("The same as log.dir, and before it. One directory is served, not a list."),
+    Setting::double("log.dirs.high.watermark", "0.95").check(Check::RatioUpTo1).online().doc(
+        "The used share of the log directory's file system from which produce is refused with KAFKA_STORAGE_ERROR, before the disk is full. \
+         Taken again 1 % of the file system below it. Kafka has no such setting.",
+    ),
+    Setting::double("log.dirs.reserve.watermark", "0.99").check(Check::RatioUpTo1).online().doc(
+        "The used share from which the broker's own topics, such as committed offsets, are refused too; at the least \
+         log.dirs.high.watermark. Kafka has no such setting.",
+    ),
     Setting::long("log.flush.interval.messages", "9223372036854775807")
         .high()
         .at_least(1)
@@ -170,7 +178,15 @@ pub const BROKER_SETTINGS: &[Setting] = &[
     Setting::long("log.retention.check.interval.ms", "300000")
         .at_least(1)
         .ms()
-        .doc("How often the broker looks for segments to delete."),
+        .doc("How often the broker looks for segments to delete; every 5 s at the least while the disk guard refuses produce."),
+    Setting::long("log.retention.clock.jump.hold.ms", "86400000")
+        .at_least(0)
+        .ms()
+        .online()
+        .doc(
+            "How long a wall clock that has jumped ahead is not believed by retention: until then what it has jumped makes nothing \
+             older. Kafka has no such setting.",
+        ),
     Setting::int("log.retention.hours", "168")
         .high()
         .at_least(-1)
@@ -209,6 +225,11 @@ pub const BROKER_SETTINGS: &[Setting] = &[
         .bytes()
         .online()
         .doc("The default of the topics' segment.bytes."),
+    Setting::long("log.segment.delete.delay.ms", "60000")
+        .at_least(0)
+        .ms()
+        .online()
+        .doc("The default of the topics' file.delete.delay.ms."),
     Setting::long("log.tail.cache.bytes", "").unset().at_least(16 * 1024 * 1024).bytes().doc(
         "The memory, over all shards, that holds the newest bytes of the logs for readers. Unset: a sixteenth of the machine's \
          memory. Kafka has no such setting: it leaves this to the page cache.",

@@ -22,6 +22,7 @@ pub enum TimestampType {
 pub struct TopicConfig {
     pub cleanup_policy: CleanupPolicy,
     pub delete_retention_ms: u64,
+    pub file_delete_delay_ms: u64,
     /// `flush.messages`: fdatasync after this many records.
     pub flush_message_count: u64,
     pub flush_ms: u64,
@@ -80,6 +81,7 @@ impl TopicConfig {
                 };
             }
             "delete.retention.ms" => self.delete_retention_ms = unsigned(raw)?,
+            "file.delete.delay.ms" => self.file_delete_delay_ms = unsigned(raw)?,
             "flush.messages" => self.flush_message_count = unsigned(raw)?,
             "flush.ms" => self.flush_ms = unsigned(raw)?,
             "index.interval.bytes" => self.index_interval_bytes = unsigned(raw)?,
@@ -120,6 +122,7 @@ impl Default for TopicConfig {
                 compact: false,
             },
             delete_retention_ms: 0,
+            file_delete_delay_ms: 0,
             flush_message_count: 0,
             flush_ms: 0,
             index_interval_bytes: 0,

@@ -41,10 +41,14 @@ pub const TOPIC_SETTINGS: &[Setting] = &[
     topic(Setting::boolean("errors.deadletterqueue.group.enable", "false"))
         .fixed("there are no share groups")
         .doc("Whether share groups may put undeliverable records into this topic."),
-    topic(Setting::long("file.delete.delay.ms", "0"))
+    topic(Setting::long("file.delete.delay.ms", "60000"))
+        .at_least(0)
         .ms()
-        .fixed("a reader holds the files that it reads, so that they are deleted at once")
-        .doc("How long a segment's files stay after the segment left the log. Kafka's default is 60000."),
+        .synonyms(&[Synonym::of("log.segment.delete.delay.ms")])
+        .doc(
+            "How long the files of a deleted segment stay, renamed to .deleted, before they are removed. Cut short while the disk \
+             guard refuses produce.",
+        ),
     topic(Setting::long("flush.messages", "9223372036854775807"))
         .at_least(1)
         .synonyms(&[Synonym::of("log.flush.interval.messages")])
@@ -159,7 +163,10 @@ pub const TOPIC_SETTINGS: &[Setting] = &[
             Synonym::in_minutes("log.retention.minutes"),
             Synonym::in_hours("log.retention.hours"),
         ])
-        .doc("The age of its newest record from which a segment is deleted, with cleanup.policy delete; -1 is no limit."),
+        .doc(
+            "The age of its newest record from which a segment is deleted, with cleanup.policy delete; -1 is no limit. A timestamp in \
+             the future keeps its segment, and all behind it, until this long after it. An active segment that is due is rolled first.",
+        ),
     topic(Setting::int("segment.bytes", "1073741824"))
         .at_least(1024 * 1024)
         .bytes()
@@ -178,7 +185,10 @@ pub const TOPIC_SETTINGS: &[Setting] = &[
         .at_least(1)
         .ms()
         .synonyms(&[Synonym::of("log.roll.ms"), Synonym::in_hours("log.roll.hours")])
-        .doc("The age at which the active segment is sealed even if it is not full."),
+        .doc(
+            "What a segment may span in its records' own time: a batch that is this much newer than the first one goes into the next \
+             segment. Without timestamps the wall clock counts. Nothing is rolled while nothing is appended.",
+        ),
     topic(Setting::boolean("unclean.leader.election.enable", "false"))
         .fixed(NO_REPLICATION)
         .synonyms(&[Synonym::of("unclean.leader.election.enable")])

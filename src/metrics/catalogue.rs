@@ -45,10 +45,10 @@ catalogue! {
         DiskReadBytes => ("disk_read_bytes", "Bytes read from segments"),
         TailReadBytes => ("tail_read_bytes", "Bytes that fetches were served from memory"),
         SegmentsSealed => ("segments_sealed", "Segments that were finished and cut to their exact length"),
-        SegmentsDeleted => ("segments_deleted", "Segments deleted by retention, DeleteRecords or the end of their topic"),
         OffsetCommits => ("offset_commits", "Offsets of consumer groups that were committed, one for each partition of a commit"),
         GroupRebalances => ("group_rebalances", "Generations that consumer groups have begun"),
         GroupRecordsSkipped => ("group_records_skipped", "Damaged or unreadable records of the topic of committed offsets that loading skipped"),
+        ClockSteps => ("clock_steps", "Times that the wall clock was seen to jump, ahead or back"),
         DiskErrors => ("disk_errors", "Disk operations that failed or came back short"),
     }
 }
@@ -71,7 +71,18 @@ catalogue! {
         FilesOpen => ("files_open", "Open files of logs and indexes"),
         DiskBytes => ("disk_bytes", "Bytes that this shard's partitions take on disk"),
         DirectIo => ("direct_io", "1 if O_DIRECT is really on for this shard's segments, 0 if the file system switched it off"),
+        ClockHeldMs => ("clock_held_ms", "Milliseconds that the wall clock has jumped ahead and that retention by age does not follow yet"),
         LogDirectoriesOffline => ("log_directories_offline", "Log directories that an I/O error took offline"),
+    }
+}
+
+catalogue! {
+    /// Why segments leave a log.
+    Deletion {
+        RetentionMs => ("retention_ms", "Their newest record was too old"),
+        RetentionBytes => ("retention_bytes", "The log was large enough without them"),
+        DeleteRecords => ("delete_records", "They lay below the log start offset"),
+        DeletedTopic => ("deleted_topic", "Their topic was deleted"),
     }
 }
 

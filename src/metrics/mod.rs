@@ -7,13 +7,15 @@
 
 mod api;
 mod catalogue;
+mod directory;
 mod histogram;
 mod registry;
 mod shard;
 mod single_writer;
 
 pub use api::ApiFigures;
-pub use catalogue::{Counter, Gauge, Latency, Stage};
+pub use catalogue::{Counter, Deletion, Gauge, Latency, Stage};
+pub use directory::{DirectoryFigures, DirectorySpace};
 pub use histogram::LatencyHistogram;
 pub use registry::MetricsRegistry;
 pub use shard::{ShardFigures, ShardMetrics};

@@ -4,7 +4,8 @@ use std::sync::{Arc, OnceLock};
 use std::thread::{self, ThreadId};
 
 use super::api::ApiFigures;
-use super::catalogue::{Counter, Gauge, Latency, Stage};
+use super::catalogue::{Counter, Deletion, Gauge, Latency, Stage};
+use super::directory::{DirectoryFigures, DirectorySpace};
 use super::histogram::LatencyHistogram;
 use super::single_writer::SingleWriterU64;
 use crate::model::ShardId;
@@ -17,6 +18,8 @@ pub struct ShardFigures {
     writer: OnceLock<ThreadId>,
     counters: [SingleWriterU64; Counter::COUNT],
     gauges: [SingleWriterU64; Gauge::COUNT],
+    deleted_segments: [SingleWriterU64; Deletion::COUNT],
+    deleted_bytes: [SingleWriterU64; Deletion::COUNT],
     latencies: [LatencyHistogram; Latency::COUNT],
     /// By API key; the last slot also takes every key beyond it.
     apis: [OnceLock<Box<ApiFigures>>; API_KEYS_COUNTED_MAX],
@@ -29,6 +32,8 @@ impl ShardFigures {
             writer: OnceLock::new(),
             counters: Default::default(),
             gauges: Default::default(),
+            deleted_segments: Default::default(),
+            deleted_bytes: Default::default(),
             latencies: Default::default(),
             apis: std::array::from_fn(|_| OnceLock::new()),
         }
@@ -44,6 +49,14 @@ impl ShardFigures {
 
     pub fn gauge(&self, gauge: Gauge) -> u64 {
         self.gauges[gauge.index()].get()
+    }
+
+    pub fn deleted_segments(&self, why: Deletion) -> u64 {
+        self.deleted_segments[why.index()].get()
+    }
+
+    pub fn deleted_bytes(&self, why: Deletion) -> u64 {
+        self.deleted_bytes[why.index()].get()
     }
 
     pub fn latency(&self, latency: Latency) -> &LatencyHistogram {
@@ -64,13 +77,14 @@ impl ShardFigures {
 #[derive(Clone, Debug)]
 pub struct ShardMetrics {
     figures: Arc<ShardFigures>,
+    directory: Arc<DirectoryFigures>,
     /// Not `Send`: the figures have one writing thread.
     thread_bound: PhantomData<Rc<()>>,
 }
 
 impl ShardMetrics {
     /// Panics if another thread already writes these figures: then counts would get lost.
-    pub(super) fn new(figures: Arc<ShardFigures>) -> Self {
+    pub(super) fn new(figures: Arc<ShardFigures>, directory: Arc<DirectoryFigures>) -> Self {
         let here = thread::current().id();
         let writer = *figures.writer.get_or_init(|| here);
         assert_eq!(
@@ -80,6 +94,7 @@ impl ShardMetrics {
         );
         Self {
             figures,
+            directory,
             thread_bound: PhantomData,
         }
     }
@@ -127,6 +142,16 @@ impl ShardMetrics {
     #[inline]
     pub fn count(&self, counter: Counter, amount: u64) {
         self.figures.counters[counter.index()].add(amount);
+    }
+
+    pub fn count_deleted(&self, why: Deletion, segments: u64, bytes: u64) {
+        self.figures.deleted_segments[why.index()].add(segments);
+        self.figures.deleted_bytes[why.index()].add(bytes);
+    }
+
+    /// What the log directory's file system holds. One shard only may say so.
+    pub fn record_directory(&self, space: DirectorySpace) {
+        self.directory.record(space);
     }
 
     #[inline]

@@ -296,3 +296,17 @@ pub const PRODUCE_LINE_BYTES_MAX: usize = 100 * 1024 * 1024;
 
 /// Lines that `corelog produce` has read and not yet put into a batch. At the limit it stops reading.
 pub const PRODUCE_LINES_AHEAD_MAX: usize = 1024;
+/// How often the log directory's file system is looked at.
+pub const DISK_GUARD_MS: u64 = 500;
+
+/// How far below a mark of the disk guard the used share must fall before what was refused is taken again.
+pub const DISK_GUARD_HYSTERESIS_RATIO: f64 = 0.01;
+
+/// How often what is due is looked for while the disk guard refuses produce, if `log.retention.check.interval.ms` is longer.
+pub const GUARDED_RETENTION_MS: u64 = 5_000;
+
+/// How long a deletion that finds no room for its checkpoint waits before it tries again.
+pub const DELETION_RETRY_MS: u64 = 1_000;
+
+/// How far the wall clock may go apart from the monotonic one between two looks, which are `HOUSEKEEPING_MS` apart. More is a jump.
+pub const CLOCK_STEP_MS_MAX: i64 = 60_000;

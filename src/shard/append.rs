@@ -11,6 +11,7 @@ use crate::io::disk::DiskError;
 use crate::metrics::{Counter, Gauge, Stage};
 use crate::model::api_key::PRODUCE;
 use crate::model::limits::OWN_BATCH_BYTES_MAX;
+use crate::model::internal_topic::is_internal;
 use crate::partition::leader::{CheckedBatch, Outcome};
 use crate::record::header;
 use crate::record::validate::ValidationRules;
@@ -88,6 +89,10 @@ impl Shard {
         };
         if let Some(why) = self.log_dir().failure() {
             return self.answer_append(token.with(Err(PartitionError::LogDirOffline(why))));
+        }
+        let room = self.log_dir().room();
+        if !room.takes(is_internal(partition.topic.as_str())) {
+            return self.answer_append(token.with(Err(PartitionError::NoRoom(room))));
         }
         let config = partition.config.get();
         let (in_sync_count, needed_count) =

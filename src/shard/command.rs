@@ -13,6 +13,7 @@ use crate::model::{LeaderEpoch, Offset, TimestampMs, TopicPartition};
 use crate::partition::leader::ProducerRefusal;
 use crate::record::validate::InvalidBatch;
 use crate::shard::call::{CallSlot, ReplyTo};
+use crate::shard::disk_guard::Room;
 use crate::storage::file_error::FileError;
 use crate::storage::producer_state::ActiveProducer;
 use crate::storage::reader::ReadError;
@@ -82,6 +83,8 @@ pub enum PartitionError {
         in_sync_count: u32,
         needed_count: u32,
     },
+    #[error("the disk is filled up to {}: nothing is appended until space is freed", .0.setting())]
+    NoRoom(Room),
     #[error("the disk is full: {0}")]
     DiskFull(Arc<DiskError>),
     #[error("the log directory is offline: {0}")]

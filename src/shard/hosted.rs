@@ -111,6 +111,10 @@ pub struct Flags {
     pub waiting_for_turn: Cell<u32>,
     /// A file was made in its directory since the directory was last synced.
     pub has_new_files: Cell<bool>,
+    /// What is due by retention is being deleted.
+    pub is_deleting: Cell<bool>,
+    /// Its oldest segment has a timestamp in the future.
+    pub is_held_by_future: Cell<bool>,
     /// The last attempt to prepare space failed.
     pub is_out_of_space: Cell<bool>,
     /// Deleted: tasks that still run on it must not touch its directory.

@@ -1,12 +1,12 @@
-//! What a shard does beside its requests: seals segments, has checkpoints written, deletes what is due, frees memory.
+//! What a shard does beside its requests: seals segments, has checkpoints written, frees memory, looks at clock and disk.
 
 use std::rc::Rc;
 use std::time::Duration;
 
+use crate::io::clock::Monotonic;
 use crate::io::disk::OpenMode;
 use crate::io::{blocking, executor};
 use crate::metrics::Counter;
-use crate::model::Offset;
 use crate::model::limits::{
     CHECKPOINTS_PER_TICK_MAX, DISK_BYTES_MS, GROUP_FIGURES_MS, HOUSEKEEPING_MS, IDLE_AFTER_MS,
     UNCHECKPOINTED_BYTES_PER_SHARD_MAX,
@@ -15,35 +15,34 @@ use crate::shard::checkpoint::{CheckpointTurn, SyncBy};
 use crate::shard::command::PartitionError;
 use crate::shard::hosted::HostedPartition;
 use crate::shard::runtime::Shard;
-use crate::storage::log::SegmentKey;
-use crate::storage::open_files::Retired;
-use crate::storage::sealed_segments::{RetentionRules, ToSeal};
-use crate::storage::{partition_files, segment_name};
+use crate::storage::sealed_segments::ToSeal;
+use crate::storage::segment_name;
 
 impl Shard {
     /// Runs as long as the shard does: a tick every `HOUSEKEEPING_MS`.
     pub(super) async fn keep_house(self: Rc<Self>) {
-        let mut retention_due = self.clock().monotonic();
-        let mut disk_bytes_due = retention_due;
-        let mut group_figures_due = retention_due;
+        let mut disk_bytes_due = self.clock().monotonic();
+        let mut group_figures_due = disk_bytes_due;
+        let mut retained: Option<Monotonic> = None;
         loop {
             executor::sleep(Duration::from_millis(HOUSEKEEPING_MS)).await;
             self.metrics().count(Counter::Ticks, 1);
+            self.watch_clock();
             self.sync_what_is_due();
             self.give_up_if_offline();
             self.free_cache();
             self.publish_gauges();
             self.look_after_active().await;
             let now = self.clock().monotonic();
-            if now >= retention_due {
-                retention_due =
-                    now + Duration::from_millis(self.config().retention_check_interval_ms);
+            if retained.is_none_or(|last| now.since(last) >= self.retention_interval()) {
+                retained = Some(now);
                 self.expire_everywhere();
             }
             if now >= group_figures_due {
                 group_figures_due = now + Duration::from_millis(GROUP_FIGURES_MS);
                 self.publish_group_gauges();
             }
+            self.remove_deleted_files();
             if now >= disk_bytes_due {
                 disk_bytes_due = now + Duration::from_millis(DISK_BYTES_MS);
                 self.publish_disk_bytes();
@@ -181,76 +180,6 @@ impl Shard {
         }
     }
 
-    // ---- deleting
-
-    fn expire_everywhere(self: &Rc<Self>) {
-        let now = self.clock().monotonic();
-        let expiration_ns = self
-            .config()
-            .producer_id_expiration_ms
-            .saturating_mul(1_000_000);
-        for partition in self.partitions() {
-            partition
-                .leader
-                .borrow_mut()
-                .producers_mut()
-                .expire(now.as_ns(), expiration_ns);
-            self.delete_due_segments(&partition);
-        }
-    }
-
-    /// Takes the segments that are due by retention out of the log and deletes their files in the background.
-    pub(super) fn delete_due_segments(self: &Rc<Self>, partition: &Rc<HostedPartition>) {
-        let config = partition.config.get();
-        let dropped = {
-            let mut leader = partition.leader.borrow_mut();
-            let below = leader.high_watermark();
-            let deletes = config.cleanup_policy.delete;
-            let rules = RetentionRules {
-                bytes: config.retention_bytes.filter(|_| deletes),
-                ms: config.retention_ms.filter(|_| deletes),
-            };
-            let log = leader.log_mut();
-            let count = log.due_count(rules, below, self.clock().now());
-            log.drop_front(count)
-        };
-        if dropped.is_empty() {
-            return;
-        }
-        let bases: Vec<Offset> = dropped
-            .iter()
-            .map(|segment| segment.base_offset())
-            .collect();
-        let log = partition.log_id();
-        self.metrics()
-            .count(Counter::SegmentsDeleted, bases.len() as u64);
-        let (shard, partition) = (self.clone(), partition.clone());
-        executor::spawn_background(async move {
-            // The checkpoint first: a start offset that points at a deleted file would be a lie.
-            if shard.checkpoint(&partition, SyncBy::Request).await.is_err() {
-                return;
-            }
-            for segment in &bases {
-                shard.files().retire(Retired::Segment(SegmentKey { log, segment: *segment })).await;
-            }
-            tracing::info!(topic = %partition.topic, partition = %partition.partition.partition, segments = bases.len(), "deleted by retention");
-            let turn = CheckpointTurn::wait(&partition).await;
-            if partition.flags.is_gone.get() {
-                return;
-            }
-            let directory = partition.directory();
-            let deleted = blocking::run(move || {
-                bases.iter().try_for_each(|segment| partition_files::remove_segment(&directory, *segment))
-            });
-            let deleted = deleted.await;
-            drop(turn);
-            if let Err(error) = deleted {
-                tracing::warn!(%error, "old segments were not deleted; the next start tries again");
-            }
-        })
-        .detach();
-    }
-
     // ---- the end
 
     /// Completes when every partition's appended batches are on disk, synced and checkpointed.
@@ -259,8 +188,8 @@ impl Shard {
         self.stop_groups().await;
         let mut first_failure = Ok(());
         for partition in self.partitions() {
-            // What is being prepared changes files; it ends soon, since nothing more is admitted.
-            while partition.flags.is_preparing.get() {
+            // What is being prepared or deleted changes files; it ends soon, since nothing more is admitted.
+            while partition.flags.is_preparing.get() || partition.flags.is_deleting.get() {
                 executor::sleep(Duration::from_millis(1)).await;
             }
             self.refuse_parked(&partition, &PartitionError::Stopping);
@@ -271,7 +200,7 @@ impl Shard {
                 continue;
             }
             if partition.flags.is_active.get() {
-                partition.last_append.set(crate::io::clock::Monotonic::ZERO);
+                partition.last_append.set(Monotonic::ZERO);
                 self.put_to_rest(&partition).await;
             }
         }

@@ -1,7 +1,10 @@
-//! The health of a log directory, shared by all shards: one I/O error takes it offline for good.
+//! The health of a log directory, shared by all shards: one I/O error takes it offline for good; how much room is left goes up and down.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
+
+use crate::shard::disk_guard::Room;
 
 /// Once offline nothing is appended or confirmed in it until the broker is started anew: after a failed fsync nobody knows what
 /// the disk holds, and a second fsync would lie.
@@ -14,6 +17,8 @@ pub struct LogDir {
 struct Inner {
     path: PathBuf,
     failure: OnceLock<Arc<str>>,
+    /// An index of `Room::ALL`. One shard looks at the disk and says what all go by.
+    room: AtomicU8,
 }
 
 impl LogDir {
@@ -22,6 +27,7 @@ impl LogDir {
             inner: Arc::new(Inner {
                 path,
                 failure: OnceLock::new(),
+                room: AtomicU8::new(Room::Free as u8),
             }),
         }
     }
@@ -33,6 +39,15 @@ impl LogDir {
     /// Why it is offline, if it is.
     pub fn failure(&self) -> Option<Arc<str>> {
         self.inner.failure.get().cloned()
+    }
+
+    /// What may be appended.
+    pub fn room(&self) -> Room {
+        Room::ALL[usize::from(self.inner.room.load(Ordering::Relaxed))]
+    }
+
+    pub fn set_room(&self, room: Room) {
+        self.inner.room.store(room as u8, Ordering::Relaxed);
     }
 
     /// The first failure counts; it alone is logged.
@@ -51,6 +66,15 @@ impl LogDir {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_shard_sees_the_room_that_one_has_found() {
+        let dir = LogDir::new("d".into());
+        for room in Room::ALL {
+            dir.clone().set_room(room);
+            assert_eq!(dir.room(), room);
+        }
+    }
 
     #[test]
     fn the_first_failure_stays() {

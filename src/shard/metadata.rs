@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::config::{BrokerConfig, TopicConfig};
 use crate::io::{blocking, dir, executor};
 use crate::metadata::{MetadataDelta, MetadataImage, Topic};
+use crate::metrics::Deletion;
 use crate::model::limits::PAGE_BYTES;
 use crate::model::{LeaderEpoch, TopicName, TopicPartition};
 use crate::partition::leader::Leader;
@@ -23,6 +24,8 @@ use crate::storage::offset_index::OFFSET_INDEX_ENTRY_BYTES;
 use crate::storage::open_files::Retired;
 use crate::storage::partition_dir::{DeletedDirName, PartitionDirName};
 use crate::storage::recovery::{Recovered, RecoveryError, RecoveryRules, recover};
+use crate::storage::segment_name::{SegmentFileKind, SegmentFileName};
+use crate::storage::segment_times::SegmentTimes;
 
 /// A partition that recovery has read, on its way to the shard that will host it.
 pub struct RecoveredPartition {
@@ -33,6 +36,7 @@ pub struct RecoveredPartition {
     config: TopicConfig,
     directory: PathBuf,
     recovered: Recovered,
+    active_times: SegmentTimes,
     tail_page: Box<[u8]>,
 }
 
@@ -65,6 +69,9 @@ impl RecoveredPartition {
         };
         let recovered = recover(&directory, partition, &rules)?;
         let tail_page = read_tail_page(&directory, &recovered)?;
+        let active = &recovered.active;
+        let active_times =
+            SegmentTimes::read(&active_path(&directory, &recovered), active.size_bytes)?;
         Ok(Self {
             partition,
             topic: topic.name.clone(),
@@ -73,6 +80,7 @@ impl RecoveredPartition {
             config,
             directory,
             recovered,
+            active_times,
             tail_page,
         })
     }
@@ -98,6 +106,7 @@ impl Shard {
             config,
             directory,
             recovered,
+            active_times,
             tail_page,
         } = found;
         let checkpointed = Checkpointed {
@@ -110,6 +119,7 @@ impl Shard {
             end: recovered.log_end_offset,
             sealed: recovered.sealed,
             active: recovered.active,
+            active_times,
             epochs: recovered.leader_epochs,
             tail_page,
         };
@@ -258,6 +268,9 @@ impl Shard {
             self.refuse_parked(&partition, &why);
             let (cached_bytes, progress) = {
                 let mut leader = partition.leader.borrow_mut();
+                let (segments, bytes) = (leader.log().segment_count(), leader.log().size_bytes());
+                self.metrics()
+                    .count_deleted(Deletion::DeletedTopic, segments as u64, bytes);
                 let cached_bytes = leader.log().tail().bytes();
                 leader.log_mut().drop_cache();
                 (cached_bytes, leader.fail())
@@ -320,17 +333,19 @@ fn log_settings(config: &TopicConfig) -> LogSettings {
     }
 }
 
+fn active_path(directory: &Path, recovered: &Recovered) -> PathBuf {
+    let name = SegmentFileName::new(recovered.active.base_offset, SegmentFileKind::Log);
+    directory.join(name.to_string())
+}
+
 /// The bytes from the start of the active segment's last page to its end, which the next write covers again.
 fn read_tail_page(directory: &Path, recovered: &Recovered) -> Result<Box<[u8]>, FileError> {
-    use crate::storage::segment_name::{SegmentFileKind, SegmentFileName};
     use std::os::unix::fs::FileExt;
 
     let partial_bytes = recovered.active.size_bytes as usize % PAGE_BYTES;
     let mut page = vec![0; partial_bytes].into_boxed_slice();
     if partial_bytes > 0 {
-        let name =
-            SegmentFileName::new(recovered.active.base_offset, SegmentFileKind::Log).to_string();
-        let path = directory.join(name);
+        let path = active_path(directory, recovered);
         let file = std::fs::File::open(&path).map_err(FileError::of("open", &path))?;
         let position = recovered.active.size_bytes - partial_bytes as u64;
         file.read_exact_at(&mut page, position)

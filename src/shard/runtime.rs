@@ -14,14 +14,16 @@ use crate::io::event::Signal;
 use crate::io::executor;
 use crate::metadata::MetadataImage;
 use crate::metrics::{Gauge, ShardMetrics};
-use crate::model::TopicPartition;
 use crate::model::limits::{CHUNK_POOL_FREE_BYTES_MAX, READ_BLOCKS_BYTES_MAX_PER_SHARD};
+use crate::model::{ShardId, TopicPartition};
 use crate::shard::cache_budget::{CacheBudget, CacheShare};
 use crate::shard::call::{Call, ReplyTo};
 use crate::shard::command::{Command, Message};
 use crate::shard::group_host::GroupHost;
+use crate::shard::deleted_files::DeletedFiles;
 use crate::shard::hosted::{HostedLeader, HostedPartition};
 use crate::shard::log_dir::LogDir;
+use crate::shard::retention_clock::RetentionClock;
 use crate::shard::router::Router;
 use crate::shard::sync::SyncGroup;
 use crate::storage::log::LogId;
@@ -55,6 +57,8 @@ pub struct Shard {
     ahead: ReadAhead,
     syncs: SyncGroup,
     groups: GroupHost,
+    retention_clock: RefCell<RetentionClock>,
+    deleted_files: RefCell<DeletedFiles>,
     turn: Signal,
     dirty: RefCell<Vec<Rc<HostedPartition>>>,
     active: RefCell<Vec<Rc<HostedPartition>>>,
@@ -90,6 +94,8 @@ impl Shard {
             files,
             syncs: SyncGroup::default(),
             groups: GroupHost::default(),
+            retention_clock: RefCell::default(),
+            deleted_files: RefCell::default(),
             turn: Signal::new(),
             dirty: RefCell::default(),
             active: RefCell::default(),
@@ -109,12 +115,15 @@ impl Shard {
         executor::spawn_local(self.clone().write_groups()).detach();
         executor::spawn_local(self.clone().tick_groups()).detach();
         self.open_groups();
+        if self.is_first() {
+            executor::spawn_local(self.clone().watch_disk()).detach();
+        }
     }
 
     /// Asks the core that owns the partition; at once if it is this one.
     pub fn call<T>(
         self: &Rc<Self>,
-        owner: crate::model::ShardId,
+        owner: ShardId,
         command: impl FnOnce(ReplyTo<T>) -> Command,
     ) -> Call<T> {
         let (reply, call) = self.router.open_call();
@@ -213,6 +222,19 @@ impl Shard {
 
     pub(super) fn syncs(&self) -> &SyncGroup {
         &self.syncs
+    }
+
+    pub(super) fn retention_clock(&self) -> &RefCell<RetentionClock> {
+        &self.retention_clock
+    }
+
+    pub(super) fn deleted_files(&self) -> &RefCell<DeletedFiles> {
+        &self.deleted_files
+    }
+
+    /// Whether this is the shard that does what one must do for all.
+    pub(super) fn is_first(&self) -> bool {
+        self.router.me() == ShardId(0)
     }
 
     pub fn is_stopping(&self) -> bool {

@@ -151,6 +151,10 @@ impl Shard {
             blocking::run(move || dir::sync_dir(&path)).await?;
         }
         for (key, path) in files {
+            // What retention deletes meanwhile was synced before it left the log.
+            if self.files().is_retired(*key) {
+                continue;
+            }
             self.files()
                 .get(*key, path, OpenMode::Existing)
                 .await?

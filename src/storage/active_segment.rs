@@ -6,6 +6,7 @@ use crate::model::{FilePosition, Offset, TimestampMs};
 use crate::record::header::RecordBatchHeader;
 use crate::storage::index_builder::{IndexBuilder, IndexLengths};
 use crate::storage::segment_name::{SegmentFileKind, SegmentFileName};
+use crate::storage::segment_times::SegmentTimes;
 use crate::storage::space::PreparedSpace;
 
 /// When a segment must end, from the topic's settings.
@@ -24,8 +25,7 @@ pub struct ActiveSegment {
     indexes: IndexBuilder,
     /// How much of the indexes their files hold.
     saved: IndexLengths,
-    /// When the first batch was appended, by the wall clock; the age that `segment.ms` limits counts from it.
-    first_append_ms: Option<TimestampMs>,
+    times: SegmentTimes,
     pub space: PreparedSpace,
 }
 
@@ -46,9 +46,14 @@ impl ActiveSegment {
             size,
             indexes,
             saved,
-            first_append_ms: None,
+            times: SegmentTimes::EMPTY,
             space,
         }
+    }
+
+    /// The same segment, of which batches were found that had these times.
+    pub fn with_times(self, times: SegmentTimes) -> Self {
+        Self { times, ..self }
     }
 
     pub fn base_offset(&self) -> Offset {
@@ -69,6 +74,11 @@ impl ActiveSegment {
             .map_or(TimestampMs::NONE, |latest| latest.timestamp)
     }
 
+    /// When the last batch was appended, by the wall clock.
+    pub fn last_append(&self) -> TimestampMs {
+        self.times.last_append()
+    }
+
     pub fn saved(&self) -> IndexLengths {
         self.saved
     }
@@ -81,20 +91,20 @@ impl ActiveSegment {
         &self.indexes
     }
 
-    /// Whether a batch of `batch_bytes` that ends at `last_offset` belongs in the next segment.
+    /// Whether a batch of `batch_bytes` with this largest timestamp, which would end at `last_offset`, belongs in the next segment.
     pub fn must_roll(
         &self,
         rules: RollRules,
         batch_bytes: u64,
+        max_timestamp: TimestampMs,
         last_offset: Offset,
         now: TimestampMs,
     ) -> bool {
         if self.size == FilePosition::ZERO {
             return false;
         }
-        let aged = self.first_append_ms.is_some_and(|first| {
-            now.0.saturating_sub(first.0) > rules.segment_ms.min(i64::MAX as u64) as i64
-        });
+        let span_ms = self.times.span_ms(max_timestamp, now);
+        let aged = u64::try_from(span_ms).is_ok_and(|span| span > rules.segment_ms);
         self.size.0 + batch_bytes > rules.segment_bytes.min(i32::MAX as u64)
             || aged
             || last_offset.since(self.base_offset) > i64::from(i32::MAX)
@@ -107,7 +117,7 @@ impl ActiveSegment {
         self.indexes
             .on_batch(header.last_offset(), header.max_timestamp, self.size);
         self.size = self.size.plus(size_bytes);
-        self.first_append_ms.get_or_insert(now);
+        self.times.on_append(header.max_timestamp, now);
     }
 
     pub fn into_indexes(self) -> IndexBuilder {

@@ -23,10 +23,12 @@ use crate::storage::index_builder::{IndexBuilder, IndexLengths};
 use crate::storage::index_files::IndexTail;
 use crate::storage::leader_epochs::LeaderEpochs;
 use crate::storage::recovery::{ActiveSegmentInfo, SealedSegmentInfo};
+use crate::storage::retention::{Due, RetentionRules, SegmentAge};
 use crate::storage::sealed_segment::SealedSegment;
-use crate::storage::sealed_segments::{RetentionRules, SealedSegments, ToSeal};
+use crate::storage::sealed_segments::{SealedSegments, ToSeal};
 use crate::storage::segment_indexes::{SegmentIndexes, floor_by_time};
 use crate::storage::segment_name::{SegmentFileKind, SegmentFileName};
+use crate::storage::segment_times::SegmentTimes;
 use crate::storage::space::PreparedSpace;
 use crate::storage::tail_cache::TailCache;
 
@@ -107,6 +109,7 @@ pub struct FoundLog {
     pub end: Offset,
     pub sealed: Vec<SealedSegmentInfo>,
     pub active: ActiveSegmentInfo,
+    pub active_times: SegmentTimes,
     pub epochs: LeaderEpochs,
     /// The bytes from the start of the last page up to the log's end.
     pub tail_page: Box<[u8]>,
@@ -146,6 +149,7 @@ impl Log {
                 settings.index_interval_bytes,
                 None,
             )
+            .written_at(segment.written_at)
         });
         let sealed = SealedSegments::new(sealed);
         let active = found.active;
@@ -168,7 +172,8 @@ impl Log {
                 active.indexes,
                 active.saved,
                 space,
-            ),
+            )
+            .with_times(found.active_times),
             appender: Appender::new(pool, end, found.tail_page),
             tail: TailCache::default(),
             epochs: found.epochs,
@@ -248,10 +253,13 @@ impl Log {
     pub fn admission(&self, header: &RecordBatchHeader, now: TimestampMs) -> Admission {
         let batch_bytes = header.size_bytes() as u64;
         let last_offset = self.end().offset.plus(i64::from(header.last_offset_delta));
-        if self
-            .active
-            .must_roll(self.settings.roll, batch_bytes, last_offset, now)
-        {
+        if self.active.must_roll(
+            self.settings.roll,
+            batch_bytes,
+            header.max_timestamp,
+            last_offset,
+            now,
+        ) {
             Admission::AfterRoll
         } else if self
             .active
@@ -326,7 +334,7 @@ impl Log {
         let key = self.key(full.base_offset());
         let (path, size, max_timestamp) =
             (full.path().to_owned(), full.size(), full.max_timestamp());
-        let saved = full.saved();
+        let (saved, written_at) = (full.saved(), full.last_append());
         let mut indexes = full.into_indexes();
         indexes.seal();
         let index_tail = IndexTail::of(&indexes, saved);
@@ -338,7 +346,8 @@ impl Log {
             max_timestamp,
             self.settings.index_interval_bytes,
             Some(SegmentIndexes::from(indexes)),
-        );
+        )
+        .written_at(written_at);
         let to_seal = ToSeal {
             key,
             path,
@@ -532,10 +541,35 @@ impl Log {
         self.start = self.start.max(to);
     }
 
-    /// How many of the oldest segments are due; see [`SealedSegments::due_count`].
-    pub fn due_count(&self, rules: RetentionRules, below: Offset, now: TimestampMs) -> usize {
+    /// Why each of the oldest segments is due; see [`SealedSegments::due`].
+    pub fn due(&self, rules: RetentionRules, below: Offset, now: TimestampMs) -> Vec<Due> {
         self.sealed
-            .due_count(rules, self.size_bytes(), self.start, below, now)
+            .due(rules, self.size_bytes(), self.start, below, now)
+    }
+
+    /// Whether the active segment is due too, by its age or size, once all others are: it is to be rolled first.
+    pub fn is_active_due(&self, rules: RetentionRules, below: Offset, now: TimestampMs) -> bool {
+        let end = self.end();
+        if end.position == FilePosition::ZERO || end.offset > below || !self.is_all_written() {
+            return false;
+        }
+        let age = SegmentAge {
+            next_offset: end.offset,
+            newest: match self.active.max_timestamp() {
+                TimestampMs::NONE => self.active.last_append(),
+                newest => newest,
+            },
+            left_bytes: 0,
+        };
+        // Where DeleteRecords has emptied it, it stays and goes on: its space is used again only when it is full.
+        rules.judge(age, Offset::ZERO, now).is_some()
+            && self.due(rules, below, now).len() == self.sealed.len()
+    }
+
+    /// When the newest record of the oldest segment was stamped.
+    pub fn oldest_newest(&self) -> TimestampMs {
+        let oldest = self.sealed.iter().next();
+        oldest.map_or(self.active.max_timestamp(), |segment| segment.newest())
     }
 
     /// Takes the `count` oldest sealed segments out of the log and raises its start past them. Their files are the caller's to

@@ -139,6 +139,11 @@ impl OpenFiles {
         }
     }
 
+    /// Whether the file was retired, so that who planned to read it has to look for the records elsewhere.
+    pub fn is_retired(&self, key: SegmentKey) -> bool {
+        self.inner.borrow().is_retired(key)
+    }
+
     /// Closes every file of a log that has gone idle.
     pub fn close_log(&self, log: LogId) {
         let mut inner = self.inner.borrow_mut();

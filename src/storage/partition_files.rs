@@ -1,12 +1,15 @@
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
-use crate::model::Offset;
+use crate::model::{Offset, TimestampMs};
 
 use super::atomic_file;
 use super::file_error::FileError;
-use super::segment_name::{SegmentFileKind, SegmentFileName, is_leftover};
+use super::segment_name::{DELETED_SUFFIX, SegmentFileKind, SegmentFileName, is_leftover};
+use super::time_index::TimeIndexEntry;
 
 /// The files of a partition's directory that are named after an offset. Others are not ours to judge.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -62,13 +65,76 @@ impl PartitionFiles {
     }
 }
 
+/// What of a segment has a name of its own. The log first: who finds indexes without it knows that they are strays.
+const SEGMENT_KINDS: [SegmentFileKind; 3] = [
+    SegmentFileKind::Log,
+    SegmentFileKind::OffsetIndex,
+    SegmentFileKind::TimeIndex,
+];
+
+/// When a segment's file was last written, as far as that matters: a segment with a timestamp goes by its records' time.
+pub fn written_at(
+    dir: &Path,
+    base_offset: Offset,
+    latest: Option<TimeIndexEntry>,
+) -> Result<TimestampMs, FileError> {
+    if latest.is_some() {
+        return Ok(TimestampMs::NONE);
+    }
+    let path = dir.join(SegmentFileName::new(base_offset, SegmentFileKind::Log).to_string());
+    let modified = fs::metadata(&path).and_then(modified_at);
+    modified.map_err(FileError::of("look up", &path))
+}
+
+pub(super) fn modified_at(metadata: fs::Metadata) -> io::Result<TimestampMs> {
+    let since_epoch = metadata.modified()?.duration_since(UNIX_EPOCH);
+    let since_epoch = since_epoch.unwrap_or_default();
+    Ok(TimestampMs(
+        i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX),
+    ))
+}
+
+/// Renames a segment with its indexes, so that it is no part of the log any more (Kafka's convention). Whoever reads it goes on.
+pub fn rename_deleted(dir: &Path, base_offset: Offset) -> Result<(), FileError> {
+    for kind in SEGMENT_KINDS {
+        let from = dir.join(SegmentFileName::new(base_offset, kind).to_string());
+        match fs::rename(&from, with_deleted_suffix(&from)) {
+            // A segment may have no index, and what a crash left half done is gone already.
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(FileError::of("rename", &from)(error));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Removes what [`rename_deleted`] has renamed.
+pub fn remove_deleted(dir: &Path, base_offset: Offset) -> Result<(), FileError> {
+    for kind in SEGMENT_KINDS {
+        let renamed = dir.join(SegmentFileName::new(base_offset, kind).to_string());
+        atomic_file::remove(&with_deleted_suffix(&renamed))?;
+    }
+    Ok(())
+}
+
+/// Removes a segment's indexes, which can be made anew from its log.
+pub fn remove_indexes(dir: &Path, base_offset: Offset) -> Result<(), FileError> {
+    for kind in [SegmentFileKind::OffsetIndex, SegmentFileKind::TimeIndex] {
+        atomic_file::remove(&dir.join(SegmentFileName::new(base_offset, kind).to_string()))?;
+    }
+    Ok(())
+}
+
+fn with_deleted_suffix(path: &Path) -> PathBuf {
+    let mut renamed = path.as_os_str().to_owned();
+    renamed.push(DELETED_SUFFIX);
+    renamed.into()
+}
+
 /// Removes a segment with its indexes. A reader of the directory that comes in between sees indexes without a segment.
 pub fn remove_segment(dir: &Path, base_offset: Offset) -> Result<(), FileError> {
-    for kind in [
-        SegmentFileKind::Log,
-        SegmentFileKind::OffsetIndex,
-        SegmentFileKind::TimeIndex,
-    ] {
+    for kind in SEGMENT_KINDS {
         atomic_file::remove(&dir.join(SegmentFileName::new(base_offset, kind).to_string()))?;
     }
     Ok(())
@@ -117,6 +183,38 @@ mod tests {
         let mut kept = kept.to_vec();
         kept.sort();
         assert_eq!(left, kept);
+    }
+
+    #[test]
+    fn a_renamed_segment_is_a_leftover_and_then_gone() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["00000000000000000007.log", "00000000000000000007.index"] {
+            fs::write(dir.path().join(name), b"x").unwrap();
+        }
+        rename_deleted(dir.path(), Offset(7)).unwrap();
+        let files = PartitionFiles::list(dir.path()).unwrap();
+        assert!(files.segments.is_empty() && files.others.is_empty());
+        assert_eq!(files.leftovers.len(), 2);
+        remove_deleted(dir.path(), Offset(7)).unwrap();
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+        rename_deleted(dir.path(), Offset(7)).unwrap();
+        remove_deleted(dir.path(), Offset(7)).unwrap();
+    }
+
+    #[test]
+    fn only_a_segment_without_timestamps_goes_by_its_files_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("00000000000000000007.log");
+        let file = fs::File::create(&path).unwrap();
+        let modified = UNIX_EPOCH + std::time::Duration::from_millis(1_234_567);
+        file.set_modified(modified).unwrap();
+        let at = |latest| written_at(dir.path(), Offset(7), latest).unwrap();
+        assert_eq!(at(None), TimestampMs(1_234_567));
+        let latest = TimeIndexEntry {
+            timestamp: TimestampMs(5),
+            offset: Offset(7),
+        };
+        assert_eq!(at(Some(latest)), TimestampMs::NONE);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use crate::model::{FilePosition, Offset};
+use crate::model::{FilePosition, Offset, TimestampMs};
 
 use super::checkpoint::RecoveryPoint;
 use super::index_builder::{IndexBuilder, IndexLengths};
@@ -37,6 +37,8 @@ pub struct SealedSegmentInfo {
     pub end_offset: Offset,
     /// The largest timestamp, by which `retention.ms` judges the segment; `None` if it has none.
     pub latest: Option<TimeIndexEntry>,
+    /// When its file was last written; looked up only where no record has a timestamp.
+    pub written_at: TimestampMs,
 }
 
 #[derive(Debug)]

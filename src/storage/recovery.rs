@@ -11,7 +11,7 @@ use super::file_error::FileError;
 use super::index_files::{self, IndexTail};
 use super::leader_epochs::{LeaderEpochs, LeaderEpochsDamage};
 use super::offset_index::SegmentEnd;
-use super::partition_files::{PartitionFiles, remove_segment};
+use super::partition_files::{PartitionFiles, remove_segment, written_at};
 use super::producer_snapshot;
 pub use super::recovered::{
     ActiveSegmentInfo, Cut, CutReason, DamagedSegment, Recovered, SealedSegmentInfo,
@@ -264,6 +264,7 @@ impl Recovery<'_> {
                 size_bytes,
                 end_offset,
                 latest,
+                written_at: written_at(self.dir, base_offset, latest)?,
             });
         }
         Ok(below)

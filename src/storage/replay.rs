@@ -7,7 +7,7 @@ use super::file_error::FileError;
 use super::index_builder::{IndexBuilder, IndexLengths};
 use super::index_files::IndexTail;
 use super::leader_epochs::LeaderEpochs;
-use super::partition_files::PartitionFiles;
+use super::partition_files::{PartitionFiles, written_at};
 use super::producer_state::{ProducerBatch, ProducerState};
 use super::recovery::{RecoveryRules, SealedSegmentInfo};
 use super::recovery_start::RecoveryStart;
@@ -103,6 +103,7 @@ impl Replay {
                 size_bytes: end.position.0,
                 end_offset: end.next_offset,
                 latest: indexes.latest(),
+                written_at: written_at(dir, scan.segment, indexes.latest())?,
             });
             scan = ScanStart::of_segment(end.next_offset, end.leader_epoch);
             indexes = IndexBuilder::new(end.next_offset, rules.index_interval_bytes);

@@ -15,6 +15,7 @@ pub struct SealedSegment {
     next_offset: Offset,
     size: FilePosition,
     max_timestamp: TimestampMs,
+    written_at: TimestampMs,
     path: PathBuf,
     index_interval_bytes: u64,
     indexes: RefCell<Option<Rc<SegmentIndexes>>>,
@@ -35,11 +36,17 @@ impl SealedSegment {
             next_offset,
             size,
             max_timestamp,
+            written_at: TimestampMs::NONE,
             index_interval_bytes,
             path: directory
                 .join(SegmentFileName::new(base_offset, SegmentFileKind::Log).to_string()),
             indexes: RefCell::new(indexes.map(Rc::new)),
         }
+    }
+
+    /// The same segment, written at this time of the wall clock.
+    pub fn written_at(self, written_at: TimestampMs) -> Self {
+        Self { written_at, ..self }
     }
 
     pub fn base_offset(&self) -> Offset {
@@ -57,6 +64,14 @@ impl SealedSegment {
 
     pub fn max_timestamp(&self) -> TimestampMs {
         self.max_timestamp
+    }
+
+    /// What its age counts from: the largest timestamp, or when it was written where no record has one (Kafka's rule).
+    pub fn newest(&self) -> TimestampMs {
+        match self.max_timestamp {
+            TimestampMs::NONE => self.written_at,
+            newest => newest,
+        }
     }
 
     pub fn path(&self) -> &Path {

@@ -11,6 +11,7 @@ use std::rc::Rc;
 use crate::model::{FilePosition, Offset, TimestampMs};
 use crate::storage::index_files::IndexTail;
 use crate::storage::log::SegmentKey;
+use crate::storage::retention::{Due, RetentionRules, SegmentAge};
 use crate::storage::sealed_segment::SealedSegment;
 
 /// A segment whose last write has completed: to be cut to its length, its indexes to be stored.
@@ -20,13 +21,6 @@ pub struct ToSeal {
     pub size: FilePosition,
     /// What of its indexes is not yet in their files.
     pub index_tail: IndexTail,
-}
-
-/// When old segments are due (`retention.bytes`, `retention.ms`); `None` is no limit.
-#[derive(Clone, Copy, Debug)]
-pub struct RetentionRules {
-    pub bytes: Option<u64>,
-    pub ms: Option<u64>,
 }
 
 pub struct SealedSegments {
@@ -112,31 +106,33 @@ impl SealedSegments {
         }
     }
 
-    /// How many of the oldest are due: their newest record is too old, or the log (`log_bytes` in all) is large enough without them, or
-    /// they lie wholly below `start`. None is due that reaches above `below`, or while one is being sealed.
-    pub fn due_count(
+    /// Why each of the oldest is due, as far as they are, in a log of `log_bytes` in all that starts at `start`. None is due that reaches
+    /// above `below`, or that is still on its way to be sealed.
+    pub fn due(
         &self,
         rules: RetentionRules,
-        mut log_bytes: u64,
+        log_bytes: u64,
         start: Offset,
         below: Offset,
         now: TimestampMs,
-    ) -> usize {
-        if !self.is_sealed_up() {
-            return 0;
-        }
-        let due = self.segments.iter().take_while(|segment| {
-            let age_ms = now.0.saturating_sub(segment.max_timestamp().0);
-            let is_too_old = segment.max_timestamp() != TimestampMs::NONE
-                && rules
-                    .ms
-                    .is_some_and(|limit| u64::try_from(age_ms).is_ok_and(|age| age > limit));
-            log_bytes -= segment.size().0;
-            let is_too_much = rules.bytes.is_some_and(|limit| log_bytes >= limit);
-            let is_below_start = segment.next_offset() <= start;
-            segment.next_offset() <= below && (is_too_old || is_too_much || is_below_start)
-        });
-        due.count()
+    ) -> Vec<Due> {
+        let sealed_count = self.segments.len() - self.rolled.len() - self.being_sealed_count;
+        let mut left_bytes = log_bytes;
+        let due = self
+            .segments
+            .iter()
+            .take(sealed_count)
+            .map_while(|segment| {
+                left_bytes -= segment.size().0;
+                let age = SegmentAge {
+                    next_offset: segment.next_offset(),
+                    newest: segment.newest(),
+                    left_bytes,
+                };
+                let is_below = segment.next_offset() <= below;
+                rules.judge(age, start, now).filter(|_| is_below)
+            });
+        due.collect()
     }
 
     pub fn drop_front(&mut self, count: usize) -> Vec<Rc<SealedSegment>> {
@@ -166,27 +162,33 @@ mod tests {
         SealedSegments::new((0..3).map(segment))
     }
 
-    fn due(bytes: Option<u64>, ms: Option<u64>, start: i64, below: i64) -> usize {
+    fn due(bytes: Option<u64>, ms: Option<u64>, start: i64, below: i64) -> Vec<Due> {
         let rules = RetentionRules { bytes, ms };
-        three().due_count(rules, 350, Offset(start), Offset(below), TimestampMs(3_000))
+        three().due(rules, 350, Offset(start), Offset(below), TimestampMs(3_000))
     }
 
     #[test]
-    fn segments_go_whole_when_their_newest_record_is_too_old() {
-        assert_eq!(due(None, Some(1_500), 0, 100), 2);
-        assert_eq!(due(None, Some(5_000), 0, 100), 0);
+    fn the_oldest_go_up_to_the_first_that_may_stay() {
+        assert_eq!(due(None, Some(1_500), 0, 100), [Due::Age; 2]);
+        assert_eq!(due(None, Some(5_000), 0, 100), []);
+        assert_eq!(due(Some(150), None, 0, 100), [Due::Size; 2]);
+        assert_eq!(due(Some(300), None, 0, 100), []);
+        assert_eq!(due(None, None, 20, 100), [Due::LogStart; 2]);
+        let all_three = [Due::LogStart, Due::Size, Due::Age];
+        assert_eq!(due(Some(150), Some(500), 10, 100), all_three);
     }
 
     #[test]
-    fn segments_go_while_the_log_without_them_is_large_enough() {
-        assert_eq!(due(Some(150), None, 0, 100), 2);
-        assert_eq!(due(Some(300), None, 0, 100), 0);
-    }
-
-    #[test]
-    fn segments_below_the_start_go_and_none_above_the_high_watermark() {
-        assert_eq!(due(None, None, 20, 100), 2);
-        assert_eq!(due(None, Some(0), 0, 15), 1);
+    fn none_goes_above_the_high_watermark_nor_before_it_is_sealed() {
+        assert_eq!(due(None, Some(0), 0, 15), [Due::Age]);
+        let mut segments = three();
+        segments.being_sealed_count = 1;
+        let rules = RetentionRules {
+            bytes: None,
+            ms: Some(0),
+        };
+        let due = segments.due(rules, 350, Offset(0), Offset(100), TimestampMs(9_000));
+        assert_eq!(due, [Due::Age; 2]);
     }
 
     #[test]

@@ -25,6 +25,7 @@ pub fn new_directory() -> TempDir {
 pub struct Broker {
     process: Child,
     clients: SocketAddr,
+    admin: SocketAddr,
     log: NamedTempFile,
 }
 
@@ -35,6 +36,15 @@ impl Broker {
 
     /// The broker once it is ready, or how it ended and what it said.
     pub fn try_start(data: &Path, settings: &[&str]) -> Result<Self, Refused> {
+        Self::try_start_with(data, settings, &[])
+    }
+
+    /// The same with variables in its environment.
+    pub fn try_start_with(
+        data: &Path,
+        settings: &[&str],
+        environment: &[(&str, &Path)],
+    ) -> Result<Self, Refused> {
         let [clients, admin] = free_addresses();
         // Not in the data directory: some tests make it unusable.
         let log = NamedTempFile::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
@@ -52,6 +62,7 @@ impl Broker {
             command.args(["--set", setting]);
         }
         let process = command
+            .envs(environment.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log.reopen().unwrap())
@@ -60,6 +71,7 @@ impl Broker {
         let mut broker = Self {
             process,
             clients,
+            admin,
             log,
         };
         let deadline = Instant::now() + WAIT_MAX;
@@ -89,6 +101,25 @@ impl Broker {
     /// What it has said so far.
     pub fn log(&self) -> String {
         fs::read_to_string(self.log.path()).unwrap()
+    }
+
+    /// A page of the admin listener.
+    pub fn page(&self, path: &str) -> String {
+        ask(self.admin, path).unwrap()
+    }
+
+    /// The sum, over all its labels that contain `label`, of a figure on the metrics page.
+    pub fn figure(&self, name: &str, label: &str) -> f64 {
+        let page = self.page("/metrics");
+        let lines = page.lines().filter(|line| {
+            line.strip_prefix(name)
+                .is_some_and(|rest| rest.starts_with(['{', ' ']))
+        });
+        let values = lines.filter(|line| line.contains(label)).map(|line| {
+            let (_, value) = line.rsplit_once(' ').unwrap();
+            value.parse::<f64>().unwrap()
+        });
+        values.sum()
     }
 
     pub fn resident_bytes(&self) -> u64 {
@@ -156,12 +187,18 @@ pub fn corelog(arguments: &[&str]) -> Output {
 }
 
 fn is_ready(admin: SocketAddr) -> bool {
+    ask(admin, "/readyz").is_ok_and(|reply| reply.starts_with("HTTP/1.1 200 "))
+}
+
+fn ask(admin: SocketAddr, path: &str) -> std::io::Result<String> {
     let mut reply = String::new();
-    let asked = TcpStream::connect(admin).and_then(|mut stream| {
-        stream.write_all(b"GET /readyz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")?;
-        stream.read_to_string(&mut reply)
-    });
-    asked.is_ok() && reply.starts_with("HTTP/1.1 200 ")
+    let mut stream = TcpStream::connect(admin)?;
+    write!(
+        stream,
+        "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    )?;
+    stream.read_to_string(&mut reply)?;
+    Ok(reply)
 }
 
 /// Two addresses of loopback that nobody listens on; both are held until both are known, so that they differ.

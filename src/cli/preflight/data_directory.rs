@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{OFlags, StatFs, fcntl_getfl, fstatfs};
 
 use super::report::Finding;
+use crate::io::disk::FileSystemSpace;
 use crate::model::limits::PAGE_BYTES;
 
 const DIRECTORY: &str = "data directory";
@@ -45,7 +46,8 @@ enum Kind {
     Remote,
 }
 
-pub(super) fn checks(data: &Path) -> Vec<Finding> {
+/// `high_watermark` is the used share of the file system from which a broker refuses produce.
+pub(super) fn checks(data: &Path, high_watermark: f64) -> Vec<Finding> {
     let place = nearest_existing(data);
     if !place.is_dir() {
         let found = format!("{} is no directory", place.display());
@@ -75,7 +77,7 @@ pub(super) fn checks(data: &Path) -> Vec<Finding> {
         Ok(stat) => findings.extend([
             file_system(&stat, data),
             direct_io(&place, &stat),
-            free_space(&stat, &place),
+            free_space(FileSystemSpace::of(&place), &place, high_watermark),
         ]),
         Err(error) => findings.push(Finding::fail(
             FILE_SYSTEM,
@@ -173,11 +175,24 @@ fn direct_io(place: &Path, stat: &StatFs) -> Finding {
     }
 }
 
-fn free_space(stat: &StatFs, place: &Path) -> Finding {
-    let block_bytes = u64::try_from(stat.f_bsize).unwrap_or_default();
-    let free_bytes = stat.f_bavail.saturating_mul(block_bytes);
-    let found = format!("{:.1} GB", free_bytes as f64 / 1e9);
-    if free_bytes >= FREE_BYTES_ADVISED {
+fn free_space(space: io::Result<FileSystemSpace>, place: &Path, high_watermark: f64) -> Finding {
+    let space = match space {
+        Ok(space) => space,
+        Err(error) => return Finding::warn(FREE_SPACE, format!("unknown: {error}"), room(place)),
+    };
+    let found = format!("{:.1} GB", space.free_bytes as f64 / 1e9);
+    let percent = |ratio: f64| (ratio * 1_000.0).round() / 10.0;
+    if space.used_ratio() >= high_watermark {
+        let (used, mark) = (percent(space.used_ratio()), percent(high_watermark));
+        return Finding::warn(
+            FREE_SPACE,
+            format!(
+                "{found}, {used} % are used: produce is refused from {mark} % on (log.dirs.high.watermark)"
+            ),
+            room(place),
+        );
+    }
+    if space.free_bytes >= FREE_BYTES_ADVISED {
         return Finding::ok(FREE_SPACE, found);
     }
     Finding::warn(
@@ -281,7 +296,7 @@ mod tests {
 
     #[test]
     fn a_file_system_in_memory_is_told_to_have_no_direct_io() {
-        let findings = checks(Path::new("/dev/shm"));
+        let findings = checks(Path::new("/dev/shm"), 0.95);
         assert_eq!(finding(&findings, FILE_SYSTEM).status, Status::Warn);
         assert_eq!(
             finding(&findings, DIRECT).status,
@@ -292,13 +307,29 @@ mod tests {
 
     #[test]
     fn a_place_where_no_file_can_be_made_fails_with_the_reason() {
-        let findings = checks(Path::new("/proc/corelog-data"));
+        let findings = checks(Path::new("/proc/corelog-data"), 0.95);
         assert_eq!(findings.len(), 1);
         assert_eq!(
             (findings[0].status, findings[0].check),
             (Status::Fail, DIRECTORY)
         );
         assert!(findings[0].found.contains("/proc"), "{findings:?}");
+    }
+
+    #[test]
+    fn a_disk_on_which_produce_would_be_refused_is_a_warning() {
+        let space = FileSystemSpace {
+            used_bytes: 96_000_000_000,
+            free_bytes: 4_000_000_000,
+        };
+        let found = |mark| free_space(Ok(space), Path::new("/x"), mark);
+        assert_eq!(found(0.95).status, Status::Warn);
+        assert!(
+            found(0.95).found.contains("96 % are used"),
+            "{:?}",
+            found(0.95)
+        );
+        assert_eq!(found(0.97).status, Status::Ok);
     }
 
     #[test]

@@ -14,10 +14,10 @@ use std::path::Path;
 
 pub use report::{Finding, Report, Status};
 
-/// Runs every check. It raises this process's soft limits to the hard ones on its way, since a broker wants them so.
-pub fn run(data: &Path) -> Report {
+/// Runs every check; `high_watermark` is the broker's `log.dirs.high.watermark`. It raises this process's soft limits to the hard ones on its way, since a broker wants them so.
+pub fn run(data: &Path, high_watermark: f64) -> Report {
     let mut findings = vec![machine::kernel(), io_uring::rings_and_operations()];
-    findings.extend(data_directory::checks(data));
+    findings.extend(data_directory::checks(data, high_watermark));
     findings.extend([
         resource_limits::locked_memory(),
         resource_limits::open_files(),
@@ -34,7 +34,7 @@ mod tests {
     fn a_data_directory_that_does_not_exist_yet_is_checked_and_not_made() {
         let parent = tempfile::tempdir().unwrap();
         let data = parent.path().join("a/b");
-        let report = run(&data);
+        let report = run(&data, 0.95);
         assert!(
             report
                 .findings()
@@ -51,7 +51,7 @@ mod tests {
     #[test]
     fn a_data_directory_that_is_a_file_fails_and_is_named() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        let report = run(file.path());
+        let report = run(file.path(), 0.95);
         let failed: Vec<&Finding> = report
             .findings()
             .iter()
@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn whatever_is_not_ok_says_what_to_do() {
         for data in ["/dev/shm/corelog-preflight-test", "/proc/corelog", "."] {
-            for finding in run(Path::new(data)).findings() {
+            for finding in run(Path::new(data), 0.95).findings() {
                 assert!(
                     finding.status == Status::Ok || finding.fix.is_some(),
                     "{finding:?}"

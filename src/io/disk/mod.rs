@@ -4,6 +4,7 @@
 //! survive a power cut is what [`LogFile::fdatasync`] decides.
 
 mod error;
+mod file_system;
 mod log_file;
 mod polled_io;
 mod read_bytes;
@@ -11,6 +12,7 @@ mod read_bytes;
 mod tests;
 
 pub use error::{DiskError, DiskErrorKind, DiskOperation};
+pub use file_system::FileSystemSpace;
 pub use log_file::{LogFile, OpenMode};
 pub use read_bytes::ReadBytes;
 

@@ -1,0 +1,340 @@
+//! Retention: takes what is due out of the logs and deletes its files. In this order, so that a crash at any point leaves a log that
+//! starts where readers were told that it starts:
+//!
+//! ```text
+//! the log starts behind what is due: who asks for less gets OFFSET_OUT_OF_RANGE, who is reading goes on
+//!   -> the start is in the checkpoint; the next start removes what lies below it
+//!     -> nobody opens the files any more
+//!       -> the files are renamed to .deleted; the next start removes those
+//!         -> after file.delete.delay.ms they are removed
+//! ```
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use crate::io::{blocking, executor};
+use crate::metrics::{Counter, Deletion, Gauge};
+use crate::model::limits::{DELETION_RETRY_MS, GUARDED_RETENTION_MS};
+use crate::model::{FilePosition, Offset, TimestampMs};
+use crate::shard::checkpoint::{CheckpointTurn, SyncBy};
+use crate::shard::command::PartitionError;
+use crate::shard::deleted_files::DeletedSegment;
+use crate::shard::disk_guard::Room;
+use crate::shard::hosted::HostedPartition;
+use crate::shard::retention_clock::ClockStep;
+use crate::shard::runtime::{Cached, Shard};
+use crate::storage::file_error::FileError;
+use crate::storage::log::SegmentKey;
+use crate::storage::open_files::Retired;
+use crate::storage::retention::{Due, RetentionRules};
+use crate::storage::sealed_segment::SealedSegment;
+use crate::storage::{atomic_file, partition_files};
+
+impl Shard {
+    /// How long after one look for what is due the next one follows.
+    pub(super) fn retention_interval(&self) -> Duration {
+        let interval_ms = self.config().retention_check_interval_ms;
+        Duration::from_millis(match self.log_dir().room() {
+            Room::Free => interval_ms,
+            Room::Reserve | Room::Full => interval_ms.min(GUARDED_RETENTION_MS),
+        })
+    }
+
+    pub(super) fn expire_everywhere(self: &Rc<Self>) {
+        let now = self.clock().monotonic();
+        let expiration_ns = self
+            .config()
+            .producer_id_expiration_ms
+            .saturating_mul(1_000_000);
+        for partition in self.partitions() {
+            partition
+                .leader
+                .borrow_mut()
+                .producers_mut()
+                .expire(now.as_ns(), expiration_ns);
+            self.tell_of_future(&partition);
+            self.delete_due_segments(&partition);
+        }
+    }
+
+    /// Takes the segments that are due out of the log and deletes their files, in the background; one such task for each partition.
+    pub(super) fn delete_due_segments(self: &Rc<Self>, partition: &Rc<HostedPartition>) {
+        if partition.flags.is_deleting.get() || !self.has_due(partition) {
+            return;
+        }
+        partition.flags.is_deleting.set(true);
+        let (shard, partition) = (self.clone(), partition.clone());
+        executor::spawn_background(async move {
+            // DeleteRecords may make more due meanwhile.
+            while shard.has_due(&partition) && shard.delete_due(&partition).await {}
+            partition.flags.is_deleting.set(false);
+        })
+        .detach();
+    }
+
+    /// The time by which ages are judged; see [`RetentionClock`](crate::shard::retention_clock::RetentionClock).
+    pub(super) fn judging_time(&self) -> TimestampMs {
+        self.retention_clock().borrow().judging(self.clock().now())
+    }
+
+    /// Looks whether the wall clock goes as time does.
+    pub(super) fn watch_clock(&self) {
+        let hold = Duration::from_millis(self.config().clock_jump_hold_ms);
+        let (wall, monotonic) = (self.clock().now(), self.clock().monotonic());
+        let mut retention_clock = self.retention_clock().borrow_mut();
+        let step = retention_clock.observe(wall, monotonic, hold);
+        let held_ms = retention_clock.held_ms();
+        self.metrics().set_gauge(Gauge::ClockHeldMs, held_ms);
+        let Some(step) = step else {
+            return;
+        };
+        self.metrics().count(Counter::ClockSteps, 1);
+        if !self.is_first() {
+            return;
+        }
+        match step {
+            ClockStep::Ahead { ms } => tracing::warn!(
+                step_ms = ms,
+                held_ms,
+                "the wall clock has jumped ahead: retention by age does not follow until log.retention.clock.jump.hold.ms is over or the broker is \
+                 started anew; set the clock right if it is wrong"
+            ),
+            ClockStep::Back { ms } => {
+                tracing::warn!(step_ms = ms, held_ms, "the wall clock was set back")
+            }
+            ClockStep::Believed { ms } => {
+                tracing::warn!(
+                    step_ms = ms,
+                    "retention by age follows the wall clock again"
+                );
+            }
+        }
+    }
+
+    /// Removes the files whose delay is over; all of them where space is short.
+    pub(super) fn remove_deleted_files(&self) {
+        let mut files = self.deleted_files().borrow_mut();
+        let due = match self.log_dir().room() {
+            Room::Free => files.take_due(self.clock().monotonic()),
+            Room::Reserve | Room::Full => files.take_all(),
+        };
+        if due.is_empty() {
+            return;
+        }
+        executor::spawn_background(async move {
+            for DeletedSegment {
+                directory,
+                base_offset,
+            } in due
+            {
+                let removed =
+                    blocking::run(move || partition_files::remove_deleted(&directory, base_offset));
+                if let Err(error) = removed.await {
+                    tracing::warn!(%error, "a deleted segment's files stay until the next start");
+                }
+            }
+        })
+        .detach();
+    }
+
+    // ---- inside
+
+    fn has_due(&self, partition: &HostedPartition) -> bool {
+        if partition.flags.is_gone.get() || self.is_stopping() || self.log_dir().failure().is_some()
+        {
+            return false;
+        }
+        let leader = partition.leader.borrow();
+        let (rules, below, now) = (
+            rules_of(partition),
+            leader.high_watermark(),
+            self.judging_time(),
+        );
+        leader.log().is_active_due(rules, below, now)
+            || !leader.log().due(rules, below, now).is_empty()
+    }
+
+    /// One round; false where it came to nothing, so that the next look tries again.
+    async fn delete_due(self: &Rc<Self>, partition: &Rc<HostedPartition>) -> bool {
+        self.roll_if_due(partition).await;
+        let dropped = {
+            let mut leader = partition.leader.borrow_mut();
+            let below = leader.high_watermark();
+            let log = leader.log_mut();
+            let due = log.due(rules_of(partition), below, self.judging_time());
+            let dropped = log.drop_front(due.len());
+            self.count_deleted(&due, &dropped);
+            dropped
+        };
+        if dropped.is_empty() || !self.store_start(partition, &dropped).await {
+            return false;
+        }
+        self.delete_files(partition, &dropped).await;
+        true
+    }
+
+    /// Where even the active segment is due, the log goes on in a new one, which has no space until something is appended.
+    async fn roll_if_due(self: &Rc<Self>, partition: &Rc<HostedPartition>) {
+        let path = {
+            let mut leader = partition.leader.borrow_mut();
+            let below = leader.high_watermark();
+            let is_due =
+                leader
+                    .log()
+                    .is_active_due(rules_of(partition), below, self.judging_time());
+            // Who prepares space may be about to roll by itself.
+            if !is_due || partition.flags.is_preparing.get() {
+                return;
+            }
+            let cached_before = Cached::of(&leader);
+            leader.log_mut().roll(FilePosition::ZERO);
+            let cached = Cached::of(&leader).since(cached_before);
+            let path = leader.log().active().path().to_owned();
+            drop(leader);
+            self.note_cached(partition, cached);
+            path
+        };
+        // What is appended from here on waits for space, which nobody may prepare while the file is made.
+        partition.flags.is_preparing.set(true);
+        self.mark_active(partition);
+        self.seal_written(partition);
+        let directory = partition.directory();
+        let made = blocking::run(move || {
+            // An empty file says where the log goes on, should the checkpoint be lost.
+            std::fs::File::create(&path).map_err(FileError::of("create", &path))?;
+            atomic_file::sync_dir(&directory)
+        });
+        if let Err(error) = made.await {
+            tracing::debug!(%error, "no file was made for the segment that follows an expired one");
+        }
+        partition.flags.is_preparing.set(false);
+        if !partition.parked.borrow().is_empty() {
+            self.prepare(partition);
+        }
+        while !partition.leader.borrow().log().is_sealed_up()
+            && !partition.flags.is_gone.get()
+            && self.log_dir().failure().is_none()
+        {
+            executor::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    /// Completes when the log's start would survive a crash; false where it never will.
+    async fn store_start(
+        self: &Rc<Self>,
+        partition: &Rc<HostedPartition>,
+        dropped: &[Rc<SealedSegment>],
+    ) -> bool {
+        let mut bases = Some(bases_of(dropped));
+        loop {
+            match self.checkpoint(partition, SyncBy::Request).await {
+                Ok(()) => return true,
+                Err(PartitionError::Checkpoint(error))
+                    if error.is_disk_full() && !self.is_stopping() => {}
+                Err(_) => return false,
+            }
+            // The page that the checkpoint needs is found where nothing is lost: in indexes, which recovery would make anew.
+            match bases.take() {
+                Some(bases) => {
+                    let directory = partition.directory();
+                    let removed = blocking::run(move || {
+                        bases
+                            .iter()
+                            .try_for_each(|base| partition_files::remove_indexes(&directory, *base))
+                    });
+                    if let Err(error) = removed.await {
+                        tracing::warn!(%error, "the indexes of old segments were not removed");
+                    }
+                }
+                None => executor::sleep(Duration::from_millis(DELETION_RETRY_MS)).await,
+            }
+        }
+    }
+
+    async fn delete_files(
+        self: &Rc<Self>,
+        partition: &Rc<HostedPartition>,
+        dropped: &[Rc<SealedSegment>],
+    ) {
+        let log = partition.log_id();
+        for segment in dropped {
+            self.files()
+                .retire(Retired::Segment(SegmentKey {
+                    log,
+                    segment: segment.base_offset(),
+                }))
+                .await;
+        }
+        let (topic, index) = (&partition.topic, partition.partition.partition);
+        let start = partition.leader.borrow().log().start();
+        tracing::info!(%topic, partition = %index, segments = dropped.len(), log_start = %start, "old segments are deleted");
+        let turn = CheckpointTurn::wait(partition).await;
+        if partition.flags.is_gone.get() {
+            return;
+        }
+        let directory = partition.directory();
+        let bases = bases_of(dropped);
+        let renamed = blocking::run(move || {
+            bases
+                .iter()
+                .try_for_each(|base| partition_files::rename_deleted(&directory, *base))
+        });
+        let renamed = renamed.await;
+        drop(turn);
+        if let Err(error) = renamed {
+            tracing::warn!(%error, "old segments were not deleted; the next start tries again");
+        }
+        let delay = Duration::from_millis(partition.config.get().file_delete_delay_ms);
+        let due = self.clock().monotonic() + delay;
+        for base_offset in bases_of(dropped) {
+            let segment = DeletedSegment {
+                directory: partition.directory(),
+                base_offset,
+            };
+            self.deleted_files().borrow_mut().push(due, segment);
+        }
+        if delay.is_zero() {
+            self.remove_deleted_files();
+        }
+    }
+
+    fn count_deleted(&self, due: &[Due], dropped: &[Rc<SealedSegment>]) {
+        for (why, segment) in due.iter().zip(dropped) {
+            let why = match why {
+                Due::LogStart => Deletion::DeleteRecords,
+                Due::Size => Deletion::RetentionBytes,
+                Due::Age => Deletion::RetentionMs,
+            };
+            self.metrics().count_deleted(why, 1, segment.size().0);
+        }
+    }
+
+    /// Says once that a timestamp in the future keeps a log from being deleted by age.
+    fn tell_of_future(&self, partition: &HostedPartition) {
+        let has_limit = rules_of(partition).ms.is_some();
+        let newest = partition.leader.borrow().log().oldest_newest();
+        let is_future = has_limit && newest > self.clock().now();
+        if is_future && !partition.flags.is_held_by_future.get() {
+            let (topic, index) = (&partition.topic, partition.partition.partition);
+            tracing::warn!(%topic, partition = %index, timestamp = %newest, "the oldest segment has a timestamp in the future: nothing is deleted by age until retention.ms after it");
+        }
+        partition.flags.is_held_by_future.set(is_future);
+    }
+}
+
+/// Kafka's rule: without the policy `delete` nothing goes by age or size.
+fn rules_of(partition: &HostedPartition) -> RetentionRules {
+    let config = partition.config.get();
+    let deletes = config.cleanup_policy.delete;
+    RetentionRules {
+        bytes: config.retention_bytes.filter(|_| deletes),
+        ms: config.retention_ms.filter(|_| deletes),
+    }
+}
+
+fn bases_of(segments: &[Rc<SealedSegment>]) -> Vec<Offset> {
+    segments
+        .iter()
+        .map(|segment| segment.base_offset())
+        .collect()
+}

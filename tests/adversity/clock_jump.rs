@@ -1,0 +1,127 @@
+//! A wall clock that is set wrong, and set right again: nothing goes that would not be due without it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use crate::broker::{Broker, WAIT_MAX, new_directory};
+use crate::produce::create_topic;
+use crate::retention::{LOOK_OFTEN, await_log_start, log_start, produce_aged};
+use crate::settings::{alter_brokers, alter_topic};
+
+const DAY_S: i64 = 24 * 3_600;
+const SMALLEST_SEGMENT: (&str, &str) = ("segment.bytes", "1048576");
+
+/// The wall clock of a broker, and of that alone.
+struct WallClock {
+    library: PathBuf,
+    off_by: PathBuf,
+    _directory: TempDir,
+}
+
+impl WallClock {
+    fn new() -> Self {
+        let directory = new_directory();
+        let (library, off_by) = (
+            directory.path().join("clock.so"),
+            directory.path().join("off-by"),
+        );
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/adversity/wall_clock.c");
+        let built = Command::new("cc")
+            .args(["-shared", "-fPIC", "-O1", "-o"])
+            .args([&library, &source])
+            .arg("-ldl")
+            .status();
+        assert!(
+            built.unwrap().success(),
+            "cc, which links Rust programs too"
+        );
+        let clock = Self {
+            library,
+            off_by,
+            _directory: directory,
+        };
+        clock.set(0);
+        clock
+    }
+
+    fn set(&self, off_by_s: i64) {
+        let next = self.off_by.with_extension("next");
+        fs::write(&next, off_by_s.to_string()).unwrap();
+        fs::rename(next, &self.off_by).unwrap();
+    }
+
+    fn start(&self, data: &Path, settings: &[&str]) -> Broker {
+        let environment = [
+            ("LD_PRELOAD", self.library.as_path()),
+            ("CORELOG_TEST_CLOCK_FILE", self.off_by.as_path()),
+        ];
+        Broker::try_start_with(data, settings, &environment).unwrap()
+    }
+}
+
+fn await_held_ms(broker: &Broker, is_held: bool) {
+    let deadline = Instant::now() + WAIT_MAX;
+    while (broker.figure("corelog_clock_held_ms", "") > 0.0) != is_held {
+        assert!(Instant::now() < deadline, "{}", broker.log());
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_clock_that_jumps_days_ahead_deletes_nothing_by_age_until_it_is_believed() {
+    let clock = WallClock::new();
+    let data = new_directory();
+    let broker = clock.start(data.path(), &[LOOK_OFTEN]);
+    let mut client = broker.client();
+    let by_age = [SMALLEST_SEGMENT, ("retention.ms", "86400000")];
+    create_topic(&mut client, "t", 1, &by_age);
+    create_topic(
+        &mut client,
+        "by-size",
+        1,
+        &[SMALLEST_SEGMENT, ("retention.ms", "-1")],
+    );
+    for topic in ["t", "by-size"] {
+        produce_aged(&mut client, topic, &[0; 4]);
+    }
+    await_held_ms(&broker, false);
+
+    clock.set(3 * DAY_S);
+    await_held_ms(&broker, true);
+    assert!(
+        broker.log().contains("the wall clock has jumped ahead"),
+        "{}",
+        broker.log()
+    );
+    // Retention goes on meanwhile: by size at once, and by age for what is old without the jump.
+    alter_topic(&mut client, "by-size", &[("retention.bytes", "600000")]);
+    await_log_start(&broker, &mut client, "by-size", 3);
+    create_topic(&mut client, "old", 1, &by_age);
+    produce_aged(&mut client, "old", &[2 * DAY_S * 1_000, 0]);
+    await_log_start(&broker, &mut client, "old", 1);
+    assert_eq!(log_start(&mut client, "t"), 0);
+
+    // Set right again, there is nothing to hold back any more.
+    clock.set(0);
+    await_held_ms(&broker, false);
+    assert!(
+        broker.log().contains("the wall clock was set back"),
+        "{}",
+        broker.log()
+    );
+    alter_topic(&mut client, "by-size", &[("retention.bytes", "0")]);
+    await_log_start(&broker, &mut client, "by-size", 4);
+    assert_eq!(log_start(&mut client, "t"), 0);
+
+    // A jump that lasts is believed in the end.
+    clock.set(3 * DAY_S);
+    await_held_ms(&broker, true);
+    alter_brokers(&mut client, &[("log.retention.clock.jump.hold.ms", "0")]);
+    await_log_start(&broker, &mut client, "t", 4);
+    await_held_ms(&broker, false);
+}

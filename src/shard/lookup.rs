@@ -166,10 +166,15 @@ impl Shard {
             if offset < Offset::ZERO || offset > end {
                 return Err(PartitionError::OffsetOutOfRange { offset, start, end });
             }
-            leader.log_mut().raise_start(offset);
-            leader.log().start()
+            leader.log_mut().plan_start(offset);
+            offset
         };
         self.checkpoint(&partition, SyncBy::Request).await?;
+        let start = {
+            let mut leader = partition.leader.borrow_mut();
+            leader.log_mut().raise_start(start);
+            leader.log().start()
+        };
         self.delete_due_segments(&partition);
         Ok(start)
     }

@@ -2,8 +2,8 @@
 //! starts where readers were told that it starts:
 //!
 //! ```text
-//! the log starts behind what is due: who asks for less gets OFFSET_OUT_OF_RANGE, who is reading goes on
-//!   -> the start is in the checkpoint; the next start removes what lies below it
+//! the checkpoint says that the log starts behind what is due; the next start removes what lies below it
+//!   -> it does: who asks for less gets OFFSET_OUT_OF_RANGE, who is reading goes on
 //!     -> nobody opens the files any more
 //!       -> the files are renamed to .deleted; the next start removes those
 //!         -> after file.delete.delay.ms they are removed
@@ -157,18 +157,21 @@ impl Shard {
     /// One round; false where it came to nothing, so that the next look tries again.
     async fn delete_due(self: &Rc<Self>, partition: &Rc<HostedPartition>) -> bool {
         self.roll_if_due(partition).await;
-        let dropped = {
+        let (due, bases, start) = {
             let mut leader = partition.leader.borrow_mut();
             let below = leader.high_watermark();
             let log = leader.log_mut();
             let due = log.due(rules_of(partition), below, self.judging_time());
-            let dropped = log.drop_front(due.len());
-            self.count_deleted(&due, &dropped);
-            dropped
+            let start = log.start_without(due.len());
+            log.plan_start(start);
+            let bases = log.oldest_bases(due.len());
+            (due, bases, start)
         };
-        if dropped.is_empty() || !self.store_start(partition, &dropped).await {
+        if due.is_empty() || !self.store_start(partition, bases).await {
             return false;
         }
+        let dropped = partition.leader.borrow_mut().log_mut().drop_below(start);
+        self.count_deleted(&due, &dropped);
         self.delete_files(partition, &dropped).await;
         true
     }
@@ -219,13 +222,13 @@ impl Shard {
         }
     }
 
-    /// Completes when the log's start would survive a crash; false where it never will.
+    /// Completes when the planned start would survive a crash; false where it never will. `bases` are the segments that lie below it.
     async fn store_start(
         self: &Rc<Self>,
         partition: &Rc<HostedPartition>,
-        dropped: &[Rc<SealedSegment>],
+        bases: Vec<Offset>,
     ) -> bool {
-        let mut bases = Some(bases_of(dropped));
+        let mut bases = Some(bases);
         loop {
             match self.checkpoint(partition, SyncBy::Request).await {
                 Ok(()) => return true,

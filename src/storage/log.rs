@@ -120,6 +120,8 @@ pub struct Log {
     directory: PathBuf,
     settings: LogSettings,
     start: Offset,
+    /// Where the log will start once a checkpoint says so; never below `start`.
+    planned_start: Offset,
     sealed: SealedSegments,
     active: ActiveSegment,
     appender: Appender,
@@ -164,6 +166,7 @@ impl Log {
             id,
             settings,
             start: found.start,
+            planned_start: found.start,
             sealed,
             active: ActiveSegment::new(
                 &directory,
@@ -532,11 +535,26 @@ impl Log {
 
     // ---- delete a prefix
 
-    /// Raises the log start offset; it never goes back.
-    pub fn raise_start(&mut self, to: Offset) {
+    /// Has the next checkpoint say that the log starts at `to`. Nobody is shown that before it is on disk: a start that was shown never
+    /// goes back.
+    pub fn plan_start(&mut self, to: Offset) {
         assert!(
             to <= self.written().offset,
             "the log start offset may not pass what is written"
+        );
+        self.planned_start = self.planned_start.max(to);
+    }
+
+    /// What a checkpoint says.
+    pub fn planned_start(&self) -> Offset {
+        self.planned_start
+    }
+
+    /// Raises the log start offset to what was planned before a checkpoint that is on disk now; it never goes back.
+    pub fn raise_start(&mut self, to: Offset) {
+        assert!(
+            to <= self.planned_start,
+            "a log start offset is stored first"
         );
         self.start = self.start.max(to);
     }
@@ -572,12 +590,24 @@ impl Log {
         oldest.map_or(self.active.max_timestamp(), |segment| segment.newest())
     }
 
-    /// Takes the `count` oldest sealed segments out of the log and raises its start past them. Their files are the caller's to
-    /// delete.
-    pub fn drop_front(&mut self, count: usize) -> Vec<Rc<SealedSegment>> {
-        let dropped = self.sealed.drop_front(count);
-        if let Some(last) = dropped.last() {
-            self.start = self.start.max(last.next_offset());
+    /// Where the log starts without its `count` oldest sealed segments.
+    pub fn start_without(&self, count: usize) -> Offset {
+        let last = self.sealed.iter().take(count).last();
+        last.map_or(self.start, |last| last.next_offset().max(self.start))
+    }
+
+    /// The base offsets of the `count` oldest sealed segments.
+    pub fn oldest_bases(&self, count: usize) -> Vec<Offset> {
+        let oldest = self.sealed.iter().take(count);
+        oldest.map(|segment| segment.base_offset()).collect()
+    }
+
+    /// Raises the log start offset as [`raise_start`](Self::raise_start) does, and takes the sealed segments that lie wholly below it out
+    /// of the log. Their files are the caller's to delete.
+    pub fn drop_below(&mut self, to: Offset) -> Vec<Rc<SealedSegment>> {
+        self.raise_start(to);
+        let dropped = self.sealed.drop_below(self.start);
+        if !dropped.is_empty() {
             self.epochs.truncate_from_start(self.start);
         }
         dropped

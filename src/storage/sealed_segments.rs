@@ -116,7 +116,7 @@ impl SealedSegments {
         below: Offset,
         now: TimestampMs,
     ) -> Vec<Due> {
-        let sealed_count = self.segments.len() - self.rolled.len() - self.being_sealed_count;
+        let sealed_count = self.sealed_count();
         let mut left_bytes = log_bytes;
         let due = self
             .segments
@@ -135,8 +135,17 @@ impl SealedSegments {
         due.collect()
     }
 
-    pub fn drop_front(&mut self, count: usize) -> Vec<Rc<SealedSegment>> {
+    /// Takes out those that lie wholly below `start`, but for those on their way to be sealed.
+    pub fn drop_below(&mut self, start: Offset) -> Vec<Rc<SealedSegment>> {
+        let sealed = self.segments.iter().take(self.sealed_count());
+        let below = sealed.take_while(|segment| segment.next_offset() <= start);
+        let count = below.count();
         self.segments.drain(..count).collect()
+    }
+
+    /// How many have their exact length and their indexes on disk.
+    fn sealed_count(&self) -> usize {
+        self.segments.len() - self.rolled.len() - self.being_sealed_count
     }
 }
 

@@ -53,7 +53,7 @@ impl Snapshot {
         Self {
             checkpoint: PartitionCheckpoint {
                 partition,
-                log_start_offset: log.start(),
+                log_start_offset: log.planned_start(),
                 recovery_point,
             },
             index_tail: IndexTail::of(active.indexes(), active.saved()),

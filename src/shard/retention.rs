@@ -74,7 +74,8 @@ impl Shard {
 
     /// The time by which ages are judged; see [`RetentionClock`](crate::shard::retention_clock::RetentionClock).
     pub(super) fn judging_time(&self) -> TimestampMs {
-        self.retention_clock().borrow().judging(self.clock().now())
+        self.watch_clock();
+        self.retention_clock().borrow().judging()
     }
 
     /// Looks whether the wall clock goes as time does.

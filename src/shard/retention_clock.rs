@@ -76,9 +76,12 @@ impl RetentionClock {
         None
     }
 
-    /// The time by which ages are judged when the wall clock says `wall`.
-    pub fn judging(&self, wall: TimestampMs) -> TimestampMs {
-        TimestampMs(wall.0.saturating_sub(self.held_ms))
+    /// The time by which ages are judged, as of the last observation: a later look at the wall clock might already see a jump that nobody
+    /// has noticed. `NONE`, by which nothing is old, before the first.
+    pub fn judging(&self) -> TimestampMs {
+        self.last.map_or(TimestampMs::NONE, |(wall, _)| {
+            TimestampMs(wall.0.saturating_sub(self.held_ms))
+        })
     }
 
     pub fn held_ms(&self) -> u64 {
@@ -127,8 +130,13 @@ mod tests {
 
         /// How far the wall clock is ahead of the time by which ages are judged.
         fn ahead_ms(&self) -> i64 {
-            self.clock.now().0 - self.retention.judging(self.clock.now()).0
+            self.clock.now().0 - self.retention.judging().0
         }
+    }
+
+    #[test]
+    fn before_the_first_look_nothing_is_old() {
+        assert_eq!(RetentionClock::default().judging(), TimestampMs::NONE);
     }
 
     #[test]

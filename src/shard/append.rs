@@ -11,7 +11,6 @@ use crate::io::disk::DiskError;
 use crate::metrics::{Counter, Gauge, Stage};
 use crate::model::api_key::PRODUCE;
 use crate::model::limits::OWN_BATCH_BYTES_MAX;
-use crate::model::internal_topic::is_internal;
 use crate::partition::leader::{CheckedBatch, Outcome};
 use crate::record::header;
 use crate::record::validate::ValidationRules;
@@ -91,7 +90,7 @@ impl Shard {
             return self.answer_append(token.with(Err(PartitionError::LogDirOffline(why))));
         }
         let room = self.log_dir().room();
-        if !room.takes(is_internal(partition.topic.as_str())) {
+        if !room.takes(false) {
             return self.answer_append(token.with(Err(PartitionError::NoRoom(room))));
         }
         let config = partition.config.get();
@@ -126,6 +125,11 @@ impl Shard {
         let token = AppendToken::new(ReplySlot::of_one(reply));
         if let Some(why) = self.log_dir().failure() {
             self.answer_append(token.with(Err(PartitionError::LogDirOffline(why))));
+            return call;
+        }
+        let room = self.log_dir().room();
+        if !room.takes(true) {
+            self.answer_append(token.with(Err(PartitionError::NoRoom(room))));
             return call;
         }
         match CheckedBatch::check(records, &OWN_BATCHES, self.clock().now()) {

@@ -60,11 +60,11 @@ impl Room {
         }
     }
 
-    /// Whether a batch may be appended.
-    pub fn takes(self, is_internal: bool) -> bool {
+    /// Whether a batch may be appended; `is_own` are those that the broker itself writes.
+    pub fn takes(self, is_own: bool) -> bool {
         match self {
             Self::Free => true,
-            Self::Reserve => is_internal,
+            Self::Reserve => is_own,
             Self::Full => false,
         }
     }

@@ -26,7 +26,7 @@ use crate::shard::runtime::{Cached, Shard};
 use crate::storage::file_error::FileError;
 use crate::storage::log::SegmentKey;
 use crate::storage::open_files::Retired;
-use crate::storage::retention::{Due, RetentionRules};
+use crate::storage::retention::{Due, DueSegments, RetentionRules, oldest_newest};
 use crate::storage::sealed_segment::SealedSegment;
 use crate::storage::{atomic_file, partition_files};
 
@@ -145,51 +145,52 @@ impl Shard {
         {
             return false;
         }
+        !self.due(partition).is_empty()
+    }
+
+    fn due(&self, partition: &HostedPartition) -> DueSegments {
         let leader = partition.leader.borrow();
-        let (rules, below, now) = (
+        let below = leader.high_watermark();
+        DueSegments::of(
+            leader.log(),
             rules_of(partition),
-            leader.high_watermark(),
+            below,
             self.judging_time(),
-        );
-        leader.log().is_active_due(rules, below, now)
-            || !leader.log().due(rules, below, now).is_empty()
+        )
     }
 
     /// One round; false where it came to nothing, so that the next look tries again.
     async fn delete_due(self: &Rc<Self>, partition: &Rc<HostedPartition>) -> bool {
-        self.roll_if_due(partition).await;
-        let (due, bases, start) = {
-            let mut leader = partition.leader.borrow_mut();
-            let below = leader.high_watermark();
-            let log = leader.log_mut();
-            let due = log.due(rules_of(partition), below, self.judging_time());
-            let start = log.start_without(due.len());
-            log.plan_start(start);
-            let bases = log.oldest_bases(due.len());
-            (due, bases, start)
-        };
-        if due.is_empty() || !self.store_start(partition, bases).await {
+        if self.due(partition).is_active_due() {
+            self.roll_now(partition).await;
+        }
+        let due = self.due(partition);
+        partition
+            .leader
+            .borrow_mut()
+            .log_mut()
+            .plan_start(due.start());
+        if due.reasons().is_empty() || !self.store_start(partition, due.bases()).await {
             return false;
         }
-        let dropped = partition.leader.borrow_mut().log_mut().drop_below(start);
-        self.count_deleted(&due, &dropped);
+        let dropped = partition
+            .leader
+            .borrow_mut()
+            .log_mut()
+            .drop_below(due.start());
+        self.count_deleted(due.reasons(), &dropped);
         self.delete_files(partition, &dropped).await;
         true
     }
 
-    /// Where even the active segment is due, the log goes on in a new one, which has no space until something is appended.
-    async fn roll_if_due(self: &Rc<Self>, partition: &Rc<HostedPartition>) {
+    /// The log goes on in a new segment, which has no space until something is appended. Completes when the one before is sealed.
+    async fn roll_now(self: &Rc<Self>, partition: &Rc<HostedPartition>) {
+        // Who prepares space may be about to roll by itself.
+        if partition.flags.is_preparing.get() {
+            return;
+        }
         let path = {
             let mut leader = partition.leader.borrow_mut();
-            let below = leader.high_watermark();
-            let is_due =
-                leader
-                    .log()
-                    .is_active_due(rules_of(partition), below, self.judging_time());
-            // Who prepares space may be about to roll by itself.
-            if !is_due || partition.flags.is_preparing.get() {
-                return;
-            }
             let cached_before = Cached::of(&leader);
             leader.log_mut().roll(FilePosition::ZERO);
             let cached = Cached::of(&leader).since(cached_before);
@@ -227,9 +228,9 @@ impl Shard {
     async fn store_start(
         self: &Rc<Self>,
         partition: &Rc<HostedPartition>,
-        bases: Vec<Offset>,
+        bases: &[Offset],
     ) -> bool {
-        let mut bases = Some(bases);
+        let mut bases = Some(bases.to_vec());
         loop {
             match self.checkpoint(partition, SyncBy::Request).await {
                 Ok(()) => return true,
@@ -316,7 +317,7 @@ impl Shard {
     /// Says once that a timestamp in the future keeps a log from being deleted by age.
     fn tell_of_future(&self, partition: &HostedPartition) {
         let has_limit = rules_of(partition).ms.is_some();
-        let newest = partition.leader.borrow().log().oldest_newest();
+        let newest = oldest_newest(partition.leader.borrow().log());
         let is_future = has_limit && newest > self.clock().now();
         if is_future && !partition.flags.is_held_by_future.get() {
             let (topic, index) = (&partition.topic, partition.partition.partition);

@@ -22,13 +22,11 @@ use crate::storage::byte_run::ByteRun;
 use crate::storage::index_builder::{IndexBuilder, IndexLengths};
 use crate::storage::index_files::IndexTail;
 use crate::storage::leader_epochs::LeaderEpochs;
-use crate::storage::recovery::{ActiveSegmentInfo, SealedSegmentInfo};
-use crate::storage::retention::{Due, RetentionRules, SegmentAge};
+use crate::storage::recovered::FoundLog;
 use crate::storage::sealed_segment::SealedSegment;
 use crate::storage::sealed_segments::{SealedSegments, ToSeal};
 use crate::storage::segment_indexes::{SegmentIndexes, floor_by_time};
 use crate::storage::segment_name::{SegmentFileKind, SegmentFileName};
-use crate::storage::segment_times::SegmentTimes;
 use crate::storage::space::PreparedSpace;
 use crate::storage::tail_cache::TailCache;
 
@@ -101,18 +99,6 @@ pub struct SegmentView {
     pub path: PathBuf,
     pub floor: Floor,
     pub readable_end: FilePosition,
-}
-
-/// What recovery found that a log is made of.
-pub struct FoundLog {
-    pub start: Offset,
-    pub end: Offset,
-    pub sealed: Vec<SealedSegmentInfo>,
-    pub active: ActiveSegmentInfo,
-    pub active_times: SegmentTimes,
-    pub epochs: LeaderEpochs,
-    /// The bytes from the start of the last page up to the log's end.
-    pub tail_page: Box<[u8]>,
 }
 
 pub struct Log {
@@ -535,6 +521,11 @@ impl Log {
 
     // ---- delete a prefix
 
+    /// The segments that are not appended to any more, oldest first.
+    pub fn sealed(&self) -> &SealedSegments {
+        &self.sealed
+    }
+
     /// Has the next checkpoint say that the log starts at `to`. Nobody is shown that before it is on disk: a start that was shown never
     /// goes back.
     pub fn plan_start(&mut self, to: Offset) {
@@ -557,49 +548,6 @@ impl Log {
             "a log start offset is stored first"
         );
         self.start = self.start.max(to);
-    }
-
-    /// Why each of the oldest segments is due; see [`SealedSegments::due`].
-    pub fn due(&self, rules: RetentionRules, below: Offset, now: TimestampMs) -> Vec<Due> {
-        self.sealed
-            .due(rules, self.size_bytes(), self.start, below, now)
-    }
-
-    /// Whether the active segment is due too, by its age or size, once all others are: it is to be rolled first.
-    pub fn is_active_due(&self, rules: RetentionRules, below: Offset, now: TimestampMs) -> bool {
-        let end = self.end();
-        if end.position == FilePosition::ZERO || end.offset > below || !self.is_all_written() {
-            return false;
-        }
-        let age = SegmentAge {
-            next_offset: end.offset,
-            newest: match self.active.max_timestamp() {
-                TimestampMs::NONE => self.active.last_append(),
-                newest => newest,
-            },
-            left_bytes: 0,
-        };
-        // Where DeleteRecords has emptied it, it stays and goes on: its space is used again only when it is full.
-        rules.judge(age, Offset::ZERO, now).is_some()
-            && self.due(rules, below, now).len() == self.sealed.len()
-    }
-
-    /// When the newest record of the oldest segment was stamped.
-    pub fn oldest_newest(&self) -> TimestampMs {
-        let oldest = self.sealed.iter().next();
-        oldest.map_or(self.active.max_timestamp(), |segment| segment.newest())
-    }
-
-    /// Where the log starts without its `count` oldest sealed segments.
-    pub fn start_without(&self, count: usize) -> Offset {
-        let last = self.sealed.iter().take(count).last();
-        last.map_or(self.start, |last| last.next_offset().max(self.start))
-    }
-
-    /// The base offsets of the `count` oldest sealed segments.
-    pub fn oldest_bases(&self, count: usize) -> Vec<Offset> {
-        let oldest = self.sealed.iter().take(count);
-        oldest.map(|segment| segment.base_offset()).collect()
     }
 
     /// Raises the log start offset as [`raise_start`](Self::raise_start) does, and takes the sealed segments that lie wholly below it out

@@ -8,6 +8,7 @@ use super::leader_epochs::LeaderEpochs;
 use super::producer_state::ProducerState;
 use super::recovery_start::Distrust;
 use super::scan::{BadBatch, ScanStop};
+use super::segment_times::SegmentTimes;
 use super::time_index::TimeIndexEntry;
 
 /// A partition's log as it may be appended to and read again.
@@ -49,6 +50,18 @@ pub struct ActiveSegmentInfo {
     pub indexes: IndexBuilder,
     /// How many entries the index files have.
     pub saved: IndexLengths,
+}
+
+/// What recovery found that a log is made of.
+pub struct FoundLog {
+    pub start: Offset,
+    pub end: Offset,
+    pub sealed: Vec<SealedSegmentInfo>,
+    pub active: ActiveSegmentInfo,
+    pub active_times: SegmentTimes,
+    pub epochs: LeaderEpochs,
+    /// The bytes from the start of the last page up to the log's end.
+    pub tail_page: Box<[u8]>,
 }
 
 /// A place where recovery gave something up.

@@ -14,7 +14,7 @@ use super::offset_index::SegmentEnd;
 use super::partition_files::{PartitionFiles, remove_segment, written_at};
 use super::producer_snapshot;
 pub use super::recovered::{
-    ActiveSegmentInfo, Cut, CutReason, DamagedSegment, Recovered, SealedSegmentInfo,
+    ActiveSegmentInfo, Cut, CutReason, DamagedSegment, FoundLog, Recovered, SealedSegmentInfo,
 };
 use super::recovery_start::{Distrust, RecoveryStart};
 use super::replay::Replay;

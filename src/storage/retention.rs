@@ -8,7 +8,8 @@
 //! A segment whose newest timestamp lies in the future is not old: it stays until the clock has passed that time and `retention.ms`, and
 //! everything behind it with it, unless it is due by size. `message.timestamp.after.max.ms` bounds how far ahead that may be.
 
-use crate::model::{Offset, TimestampMs};
+use crate::model::{FilePosition, Offset, TimestampMs};
+use crate::storage::log::Log;
 
 /// When old segments are due (`retention.bytes`, `retention.ms`); `None` is no limit.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +53,79 @@ impl RetentionRules {
             None
         }
     }
+}
+
+/// What of a log is due at one moment.
+#[derive(Debug)]
+pub struct DueSegments {
+    reasons: Vec<Due>,
+    bases: Vec<Offset>,
+    start: Offset,
+    is_active_due: bool,
+}
+
+impl DueSegments {
+    /// None is due that reaches above `below`.
+    pub fn of(log: &Log, rules: RetentionRules, below: Offset, now: TimestampMs) -> Self {
+        let sealed = log.sealed();
+        let reasons = sealed.due(rules, log.size_bytes(), log.start(), below, now);
+        let oldest = || sealed.iter().take(reasons.len());
+        let last = oldest().last().map(|last| last.next_offset());
+        Self {
+            bases: oldest().map(|segment| segment.base_offset()).collect(),
+            start: last.map_or(log.start(), |last| last.max(log.start())),
+            is_active_due: reasons.len() == sealed.len() && is_active_due(log, rules, below, now),
+            reasons,
+        }
+    }
+
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.reasons.is_empty() && !self.is_active_due
+    }
+
+    /// Why each sealed segment is due, the oldest first.
+    pub fn reasons(&self) -> &[Due] {
+        &self.reasons
+    }
+
+    /// The base offsets of the sealed segments that are due, the oldest first.
+    pub fn bases(&self) -> &[Offset] {
+        &self.bases
+    }
+
+    /// Where the log starts without the sealed segments that are due.
+    pub fn start(&self) -> Offset {
+        self.start
+    }
+
+    /// Whether every sealed segment is due and the active one too, by its age or size: it is to be rolled first.
+    pub fn is_active_due(&self) -> bool {
+        self.is_active_due
+    }
+}
+
+/// Where DeleteRecords has emptied an active segment, that goes on: its space is used again only when it is full.
+fn is_active_due(log: &Log, rules: RetentionRules, below: Offset, now: TimestampMs) -> bool {
+    let (end, active) = (log.end(), log.active());
+    let age = SegmentAge {
+        next_offset: end.offset,
+        newest: match active.max_timestamp() {
+            TimestampMs::NONE => active.last_append(),
+            newest => newest,
+        },
+        left_bytes: 0,
+    };
+    end.position > FilePosition::ZERO
+        && end.offset <= below
+        && log.is_all_written()
+        && rules.judge(age, Offset::ZERO, now).is_some()
+}
+
+/// The newest timestamp of a log's oldest segment.
+pub fn oldest_newest(log: &Log) -> TimestampMs {
+    let oldest = log.sealed().iter().next();
+    oldest.map_or(log.active().max_timestamp(), |segment| segment.newest())
 }
 
 #[cfg(test)]

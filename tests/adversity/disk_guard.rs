@@ -6,10 +6,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use kafka_protocol::ResponseError::KafkaStorageError;
+use kafka_protocol::messages::offset_commit_request::{
+    OffsetCommitRequestPartition, OffsetCommitRequestTopic,
+};
 use kafka_protocol::messages::produce_response::PartitionProduceResponse;
+use kafka_protocol::messages::{FindCoordinatorRequest, GroupId, OffsetCommitRequest};
+use kafka_protocol::protocol::StrBytes;
 
-use crate::broker::{Broker, WAIT_MAX};
-use crate::produce::{batch_of, create_topic, expect_value, log_end, produce};
+use crate::broker::{Broker, WAIT_MAX, new_directory};
+use crate::produce::{batch_of, create_topic, expect_value, log_end, produce, topic_name};
 use crate::retention::{LOOK_OFTEN, await_log_start};
 use crate::settings::{alter_brokers, alter_topic};
 use crate::small_disk::SmallDisk;
@@ -99,6 +104,72 @@ fn produce_is_refused_at_the_mark_and_retention_makes_room_for_it_again() {
     alter_brokers(&mut client, &[("log.dirs.high.watermark", "0.001")]);
     produce_until_refused(&mut client, "t");
     alter_brokers(&mut client, &[("log.dirs.high.watermark", "0.95")]);
+    await_produce(&broker, &mut client, "t");
+}
+
+/// Commits an offset of topic `t` for a group without members; the error code.
+fn commit(client: &mut Client, offset: i64) -> i16 {
+    let group = StrBytes::from_static_str("g");
+    // It makes the topic of committed offsets, where that is not there yet.
+    client.ask(
+        3,
+        &FindCoordinatorRequest::default().with_key(group.clone()),
+    );
+    let partition = OffsetCommitRequestPartition::default()
+        .with_partition_index(0)
+        .with_committed_offset(offset);
+    let topic = OffsetCommitRequestTopic::default()
+        .with_name(topic_name("t"))
+        .with_partitions(vec![partition]);
+    let request = OffsetCommitRequest::default()
+        .with_group_id(GroupId(group))
+        .with_generation_id_or_member_epoch(-1)
+        .with_topics(vec![topic]);
+    client.ask(7, &request).topics[0].partitions[0].error_code
+}
+
+fn await_commit(broker: &Broker, client: &mut Client, offset: i64) {
+    let deadline = Instant::now() + WAIT_MAX;
+    loop {
+        let code = commit(client, offset);
+        if code == 0 {
+            return;
+        }
+        assert!(Instant::now() < deadline, "error {code}\n{}", broker.log());
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn await_guard_level(broker: &Broker, level: f64) {
+    let deadline = Instant::now() + WAIT_MAX;
+    while broker.figure("corelog_disk_guard_level", "") != level {
+        assert!(Instant::now() < deadline, "{}", broker.log());
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn offsets_are_committed_up_to_the_second_mark() {
+    let data = new_directory();
+    let broker = Broker::start(data.path(), &[]);
+    let mut client = broker.client();
+    create_topic(&mut client, "t", 1, &[]);
+    await_commit(&broker, &mut client, 1);
+
+    // The disk that the tests are on is not empty, so that these marks are passed.
+    let [high, reserve] = ["log.dirs.high.watermark", "log.dirs.reserve.watermark"];
+    alter_brokers(&mut client, &[(high, "0.00001"), (reserve, "1")]);
+    await_guard_level(&broker, 1.0);
+    produce_until_refused(&mut client, "t");
+    assert_eq!(commit(&mut client, 2), 0);
+
+    alter_brokers(&mut client, &[(reserve, "0.00001")]);
+    await_guard_level(&broker, 2.0);
+    assert_ne!(commit(&mut client, 3), 0);
+
+    alter_brokers(&mut client, &[(high, "1"), (reserve, "1")]);
+    await_guard_level(&broker, 0.0);
+    await_commit(&broker, &mut client, 3);
     await_produce(&broker, &mut client, "t");
 }
 

@@ -17,17 +17,20 @@ const SCRAPE_TIMEOUT: Duration = Duration::from_secs(2);
 /// A broker with thousands of partitions has a page of some megabytes.
 const PAGE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// Under which names brokers tell the same: Corelog's first, then Kafka's as the JMX exporter shows them with and without its usual rules,
+/// Under which names brokers tell the same: Corelog's first, then Kafka's as the JMX exporter shows them with and without its usual rules, also
+/// with `lowercaseOutputName`,
 /// then those of Prometheus' own client libraries.
-const DISK_WRITTEN: [Name; 3] = [
+const DISK_WRITTEN: [Name; 4] = [
     Name::plain("corelog_disk_write_bytes_total"),
     Name::plain("kafka_server_kafkaserver_linux_disk_write_bytes"),
     Name::jmx("kafka_server_KafkaServer_Value", "linux-disk-write-bytes"),
+    Name::jmx("kafka_server_kafkaserver_value", "linux-disk-write-bytes"),
 ];
-const DISK_READ: [Name; 3] = [
+const DISK_READ: [Name; 4] = [
     Name::plain("corelog_disk_read_bytes_total"),
     Name::plain("kafka_server_kafkaserver_linux_disk_read_bytes"),
     Name::jmx("kafka_server_KafkaServer_Value", "linux-disk-read-bytes"),
+    Name::jmx("kafka_server_kafkaserver_value", "linux-disk-read-bytes"),
 ];
 const NETWORK_RECEIVED: [Name; 2] = [
     Name::plain("corelog_request_bytes_total"),
@@ -214,14 +217,21 @@ mod tests {
 
     #[test]
     fn kafkas_disk_counters_are_found_among_others_of_the_same_name() {
-        let page = "process_cpu_seconds_total 1\n\
-                    kafka_server_KafkaServer_Value{name=\"BrokerState\",} 3.0\n\
-                    kafka_server_KafkaServer_Value{name=\"linux-disk-write-bytes\",} 4096.0\n";
-        let told = read(page).expect("CPU is there");
-        assert_eq!(
-            (told.disk_written_bytes, told.disk_read_bytes),
-            (Some(4096), None)
-        );
+        for name in [
+            "kafka_server_KafkaServer_Value",
+            "kafka_server_kafkaserver_value",
+        ] {
+            let page = format!(
+                "process_cpu_seconds_total 1\n{name}{{name=\"BrokerState\"}} 3.0\n\
+                 {name}{{name=\"linux-disk-write-bytes\",}} 4096.0\n"
+            );
+            let told = read(&page).expect("CPU is there");
+            assert_eq!(
+                (told.disk_written_bytes, told.disk_read_bytes),
+                (Some(4096), None),
+                "{name}"
+            );
+        }
     }
 
     #[test]

@@ -1,20 +1,21 @@
 //! One member of a group: joins, reads what it is assigned, commits what it was handed, and joins again when the group changes.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
+use super::attendance::{Attendance, Commits, End, refusal};
+use super::desk::Desk;
 use super::{Handed, MemberPlan, Seen, Shared};
 use crate::client::coordinator::{Coordinator, Joined, Membership, Share};
 use crate::client::error::{ClientError, ErrorCode};
 use crate::consumer::reader::{Position, ReadPlan};
-use crate::consumer::tail::{Following, Handover, TailResult, tail};
+use crate::consumer::tail::{Following, TailResult, tail};
 use crate::histogram::LatencyHistogram;
 
-/// How often a member looks whether something is due.
+/// How often a member that is away looks whether everybody leaves.
 const TICK: Duration = Duration::from_millis(10);
 
 /// Before the load begins, how long to leave a coordinator alone that is not ready.
@@ -34,48 +35,6 @@ pub struct MemberResult {
     pub commit_latency: LatencyHistogram,
     /// How many partitions it had last.
     pub partitions: usize,
-}
-
-/// Why a member stopped reading.
-enum End {
-    /// The group changes.
-    Rebalance,
-    /// It is its turn to be away for a while.
-    Away,
-    Done,
-}
-
-/// What the member's readers hand in.
-struct Desk {
-    /// Of this group, by all members of this process.
-    seen: Arc<Seen>,
-    /// Where the next record of each partition is that this member is to be handed.
-    next: Vec<AtomicI64>,
-    handed: Mutex<Handed>,
-    moved: Condvar,
-}
-
-impl Handover for Desk {
-    fn first_new(&self, partition: usize, first: i64) -> i64 {
-        first.max(self.seen.0[partition].load(Relaxed))
-    }
-
-    fn handed(&self, partition: usize, offsets: Range<i64>) {
-        self.seen.0[partition].fetch_max(offsets.end, Relaxed);
-        let mut handed = self.handed.lock().expect("no reader panics");
-        self.next[partition].store(offsets.end, Relaxed);
-        handed.add(partition, offsets);
-        self.moved.notify_one();
-    }
-}
-
-/// What was committed, and how it went.
-struct Commits {
-    /// Under the present membership.
-    last: BTreeMap<usize, i64>,
-    due: Instant,
-    count: u64,
-    latency: LatencyHistogram,
 }
 
 pub struct Member {
@@ -105,18 +64,8 @@ impl Member {
         shared: Arc<Shared>,
     ) -> Self {
         Self {
-            desk: Desk {
-                seen,
-                next: plan.starts.iter().map(|start| (*start).into()).collect(),
-                handed: Mutex::new(Handed::default()),
-                moved: Condvar::new(),
-            },
-            commits: Commits {
-                last: BTreeMap::new(),
-                due: Instant::now(),
-                count: 0,
-                latency: LatencyHistogram::new(),
-            },
+            desk: Desk::new(seen, &plan.starts),
+            commits: Commits::new(),
             plan,
             following,
             shared,
@@ -162,16 +111,15 @@ impl Member {
             }
         }
         self.leave_at_last();
-        let Desk { handed, .. } = self.desk;
         MemberResult {
             group: self.plan.group,
             topic_place: self.plan.topic_place,
             read: self.read,
-            handed: handed.into_inner().expect("no reader panics"),
+            handed: self.desk.into_handed(),
             generations: self.generations,
             pause: self.pause,
-            commits: self.commits.count,
-            commit_latency: self.commits.latency,
+            commits: self.commits.count(),
+            commit_latency: self.commits.into_latency(),
             partitions: self.partitions,
         }
     }
@@ -279,11 +227,11 @@ impl Member {
         let topic = &self.plan.topic;
         let known = |partition: &&usize| **partition < topic.leaders.len();
         let mine: Vec<usize> = share.partitions.iter().filter(known).copied().collect();
-        self.commits.last.clear();
+        let mut begins = BTreeMap::new();
         for (partition, committed) in coordinator.committed(&topic.name, &mine)? {
             let next_offset = committed.unwrap_or(self.plan.starts[partition]);
-            self.desk.next[partition].store(next_offset, Relaxed);
-            self.commits.last.insert(partition, next_offset);
+            self.desk.begin(partition, next_offset);
+            begins.insert(partition, next_offset);
         }
         let mut plans = Vec::new();
         for (leader, partitions) in topic.partitions_by_leader() {
@@ -292,7 +240,7 @@ impl Member {
                 .filter_map(|partition| {
                     Some(Position {
                         partition,
-                        next_offset: *self.commits.last.get(&partition)?,
+                        next_offset: *begins.get(&partition)?,
                         end_offset: i64::MAX,
                     })
                 })
@@ -306,6 +254,7 @@ impl Member {
                 });
             }
         }
+        self.commits.begin(begins);
         Ok(plans)
     }
 
@@ -333,110 +282,7 @@ impl Member {
     }
 }
 
-/// A member in one generation, while its readers read.
-struct Attendance<'a> {
-    plan: &'a MemberPlan,
-    following: &'a Following,
-    desk: &'a Desk,
-    shared: &'a Shared,
-    commits: &'a mut Commits,
-    absences: u32,
-    membership: &'a Membership,
-}
-
-impl Attendance<'_> {
-    /// Heartbeats and commits until something ends it.
-    fn attend(&mut self, coordinator: &mut Coordinator) -> Result<End, ClientError> {
-        let settings = self.plan.settings;
-        let mut heartbeat_due = Instant::now() + settings.heartbeat_interval;
-        self.commits.due = Instant::now() + settings.commit_interval;
-        loop {
-            if self.shared.done.load(Relaxed) {
-                return Ok(End::Done);
-            }
-            if self.is_to_be_away() {
-                return Ok(End::Away);
-            }
-            let now = Instant::now();
-            let mut told = Ok(());
-            if now >= heartbeat_due {
-                told = coordinator.heartbeat(self.membership);
-                heartbeat_due = now + settings.heartbeat_interval;
-            }
-            if told.is_ok() && now >= self.commits.due {
-                told = self.commit(coordinator);
-                self.commits.due = Instant::now() + settings.commit_interval;
-            }
-            match told {
-                Err(error) if refusal(&error) == Some(ErrorCode::REBALANCE_IN_PROGRESS) => {
-                    return Ok(End::Rebalance);
-                }
-                told => told?,
-            }
-            self.wait();
-        }
-    }
-
-    /// A moment, or until a reader has handed in something that is to be committed at once.
-    fn wait(&self) {
-        let handed = self.desk.handed.lock().expect("no reader panics");
-        if !self.plan.settings.commit_interval.is_zero() {
-            drop(handed);
-            sleep(TICK);
-        } else if self.uncommitted().is_empty() {
-            let _woken = self.desk.moved.wait_timeout(handed, TICK);
-        }
-    }
-
-    fn is_to_be_away(&self) -> bool {
-        let Some((every, begun)) = self
-            .plan
-            .settings
-            .rebalance_every
-            .zip(self.following.begun.get())
-        else {
-            return false;
-        };
-        let now_ns = self.following.clock.now_ns();
-        let elapsed = Duration::from_nanos(now_ns.saturating_sub(begun.start_ns));
-        let turns = self.absences * self.plan.members + self.plan.number + 1;
-        elapsed >= every * turns
-    }
-
-    fn uncommitted(&self) -> Vec<(usize, i64)> {
-        let last = self.commits.last.iter();
-        last.map(|(partition, last)| (*partition, self.desk.next[*partition].load(Relaxed), last))
-            .filter(|(_, next, last)| next != *last)
-            .map(|(partition, next, _)| (partition, next))
-            .collect()
-    }
-
-    /// Where it stands, if that has moved.
-    fn commit(&mut self, coordinator: &mut Coordinator) -> Result<(), ClientError> {
-        let moved = self.uncommitted();
-        if moved.is_empty() {
-            return Ok(());
-        }
-        let sent = Instant::now();
-        coordinator.commit(self.membership, &self.plan.topic.name, &moved)?;
-        let latency_ns = sent.elapsed().as_nanos() as u64;
-        self.commits.last.extend(moved);
-        if self.following.begun.get().is_some() {
-            self.commits.count += 1;
-            self.commits.latency.record_ns(latency_ns);
-        }
-        Ok(())
-    }
-}
-
 /// The group went on without the member.
 fn is_exclusion(code: ErrorCode) -> bool {
     code == ErrorCode::UNKNOWN_MEMBER_ID || code == ErrorCode::ILLEGAL_GENERATION
-}
-
-fn refusal(error: &ClientError) -> Option<ErrorCode> {
-    match error {
-        ClientError::Refused { code, .. } => Some(*code),
-        _ => None,
-    }
 }

@@ -5,6 +5,8 @@
 //! heartbeats, and one for each broker that leads partitions of the member.
 
 mod assignor;
+mod attendance;
+mod desk;
 mod handed;
 mod member;
 #[cfg(test)]

@@ -24,6 +24,8 @@ mod rules;
 mod state;
 mod subscription;
 mod sweep;
+#[cfg(test)]
+mod tests;
 mod timers;
 mod turn;
 mod write;

@@ -2,7 +2,7 @@ use std::collections::HashMap;
 
 use super::answer::{GroupAnswer, GroupError, ListedGroup};
 use super::check::check;
-use super::group::Group;
+use super::classic_group::ClassicGroup;
 use super::group_offsets::StoredOffset;
 use super::id::GroupId;
 use super::membership::Membership;
@@ -32,7 +32,7 @@ use crate::model::{TimestampMs, TopicName};
 #[derive(Debug)]
 pub struct Coordinator<T> {
     rules: GroupRules,
-    groups: HashMap<GroupId, Group<T>>,
+    groups: HashMap<GroupId, ClassicGroup<T>>,
     timers: Timers,
     writes: PendingWrites<T>,
     sweep: Sweep,
@@ -105,11 +105,11 @@ impl<T> Coordinator<T> {
         Ok(Replayed::Applied)
     }
 
-    fn replay_into(&mut self, id: GroupId, change: impl FnOnce(&mut Group<T>)) {
+    fn replay_into(&mut self, id: GroupId, change: impl FnOnce(&mut ClassicGroup<T>)) {
         let group = self
             .groups
             .entry(id.clone())
-            .or_insert_with(|| Group::new(id.clone()));
+            .or_insert_with(|| ClassicGroup::new(id.clone()));
         change(group);
         if group.is_nothing() {
             self.groups.remove(&id);
@@ -119,7 +119,7 @@ impl<T> Coordinator<T> {
     /// Everything was replayed: the members' sessions begin anew.
     pub fn loaded(&mut self, now: Monotonic, wall: TimestampMs) -> Effects<T> {
         let mut effects = Effects::default();
-        self.bytes = self.groups.values().map(Group::bytes).sum();
+        self.bytes = self.groups.values().map(ClassicGroup::bytes).sum();
         self.member_count = self
             .groups
             .values()
@@ -159,14 +159,16 @@ impl<T> Coordinator<T> {
     /// Whether the request goes to its group, which is made where a request may make one.
     fn admit(&mut self, request: &GroupRequest, now: Monotonic) -> Result<Admitted, GroupError> {
         check(request, &self.rules)?;
-        let (id, where_missing) = match request {
+        let (id, if_missing) = match request {
             GroupRequest::List(request) => {
                 return Ok(Admitted::Answered(GroupAnswer::List(self.list(request))));
             }
             GroupRequest::FetchOffsets(request) => {
                 let offsets = match self.groups.get(&request.group) {
                     Some(group) => group.fetch(&request.partitions),
-                    None => Group::<T>::new(request.group.clone()).fetch(&request.partitions),
+                    None => {
+                        ClassicGroup::<T>::new(request.group.clone()).fetch(&request.partitions)
+                    }
                 };
                 return Ok(Admitted::Answered(GroupAnswer::FetchOffsets(Ok(offsets))));
             }
@@ -179,57 +181,53 @@ impl<T> Coordinator<T> {
             GroupRequest::Join(request) => (
                 &request.group,
                 match request.member.is_unknown() {
-                    true => WhereMissing::Make(GroupError::GroupFull),
-                    false => WhereMissing::Refuse(GroupError::UnknownMember),
+                    true => Ok(()),
+                    false => Err(GroupError::UnknownMember),
                 },
             ),
             // Somebody who uses the group only to keep offsets makes it with the first.
             GroupRequest::Commit(request) => (
                 &request.group,
                 match request.generation.0 < 0 {
-                    true => WhereMissing::Make(GroupError::CommitTooLarge),
-                    false => WhereMissing::Refuse(GroupError::IllegalGeneration),
+                    true => Ok(()),
+                    false => Err(GroupError::IllegalGeneration),
                 },
             ),
             GroupRequest::Sync(SyncRequest { group, .. })
             | GroupRequest::Heartbeat(HeartbeatRequest { group, .. })
             | GroupRequest::Leave(LeaveRequest { group, .. }) => {
-                (group, WhereMissing::Refuse(GroupError::UnknownMember))
+                (group, Err(GroupError::UnknownMember))
             }
             GroupRequest::DeleteOffsets(DeleteOffsetsRequest { group, .. })
-            | GroupRequest::DeleteGroup(group) => {
-                (group, WhereMissing::Refuse(GroupError::GroupNotFound))
+            | GroupRequest::DeleteGroup(group) => (group, Err(GroupError::GroupNotFound)),
+        };
+        let is_new = match self.groups.get(id) {
+            Some(group) if group.is_ending() => return Err(GroupError::CoordinatorLoading),
+            Some(_) => false,
+            None => {
+                if_missing?;
+                true
             }
         };
-        match (self.groups.get(id), where_missing) {
-            (Some(group), _) if group.is_ending() => Err(GroupError::CoordinatorLoading),
-            (Some(group), WhereMissing::Make(full)) if group.would_grow(request) => {
-                self.check_room(now, full)?;
-                Ok(Admitted::ToGroup(id.clone()))
-            }
-            (Some(_), _) => Ok(Admitted::ToGroup(id.clone())),
-            (None, WhereMissing::Refuse(error)) => Err(error),
-            (None, WhereMissing::Make(full)) => {
-                let id = id.clone();
-                self.check_room(now, full)?;
-                if self.groups.len() >= GROUPS_PER_PARTITION_MAX {
-                    self.sweep.hurry(now);
-                    return Err(full);
-                }
-                let group = Group::new(id.clone());
-                self.bytes += group.bytes();
-                self.groups.insert(id.clone(), group);
-                Ok(Admitted::ToGroup(id))
-            }
+        let group = self.groups.get(id);
+        let growth = match group {
+            Some(group) => group.growth(request),
+            None => ClassicGroup::<T>::new(id.clone()).growth(request),
+        };
+        let is_full = growth > 0 && self.bytes + growth > GROUP_BYTES_PER_PARTITION_MAX;
+        if is_full || (is_new && self.groups.len() >= GROUPS_PER_PARTITION_MAX) {
+            self.sweep.hurry(now);
+            return Err(match request {
+                GroupRequest::Commit(_) => GroupError::CommitTooLarge,
+                _ => GroupError::GroupFull,
+            });
         }
-    }
-
-    fn check_room(&mut self, now: Monotonic, full: GroupError) -> Result<(), GroupError> {
-        if self.bytes < GROUP_BYTES_PER_PARTITION_MAX {
-            return Ok(());
+        if is_new {
+            let group = ClassicGroup::new(id.clone());
+            self.bytes += group.bytes();
+            self.groups.insert(id.clone(), group);
         }
-        self.sweep.hurry(now);
-        Err(full)
+        Ok(Admitted::ToGroup(id.clone()))
     }
 
     /// Lets one group do something; what it then takes is counted, and if it is nothing any more it goes.
@@ -239,7 +237,7 @@ impl<T> Coordinator<T> {
         now: Monotonic,
         wall: TimestampMs,
         effects: &mut Effects<T>,
-        change: impl FnOnce(&mut Group<T>, &mut Turn<'_, T>),
+        change: impl FnOnce(&mut ClassicGroup<T>, &mut Turn<'_, T>),
     ) {
         let Some(group) = self.groups.get_mut(id) else {
             return;
@@ -307,7 +305,7 @@ impl<T> Coordinator<T> {
             self.sweep.begin(now, again, self.groups.keys().cloned());
         }
         for id in self.sweep.take(GROUPS_SWEPT_PER_TICK_MAX) {
-            self.on_group(&id, now, wall, &mut effects, Group::expire);
+            self.on_group(&id, now, wall, &mut effects, ClassicGroup::expire);
         }
         effects
     }
@@ -382,11 +380,4 @@ impl<T> Coordinator<T> {
 enum Admitted {
     ToGroup(GroupId),
     Answered(GroupAnswer),
-}
-
-/// What becomes of a request whose group is not there.
-enum WhereMissing {
-    Refuse(GroupError),
-    /// Unless the memory for groups is full.
-    Make(GroupError),
 }

@@ -55,6 +55,9 @@ impl StoredOffset {
 }
 
 impl GroupOffsets {
+    /// What the place of one takes in memory, roughly.
+    pub const SLOT_BYTES: usize = 160;
+
     /// Partitions with an offset, or with one that is being written.
     pub fn len(&self) -> usize {
         self.count
@@ -66,13 +69,21 @@ impl GroupOffsets {
 
     /// What they take in memory, roughly.
     pub fn bytes(&self) -> usize {
-        const SLOT_BYTES: usize = 160;
         const TOPIC_BYTES: usize = 512;
-        self.count * SLOT_BYTES + self.topics.len() * TOPIC_BYTES + self.metadata_bytes
+        self.count * Self::SLOT_BYTES + self.topics.len() * TOPIC_BYTES + self.metadata_bytes
     }
 
     pub fn has(&self, topic: &TopicName, partition: PartitionIndex) -> bool {
         self.slot(topic, partition).is_some()
+    }
+
+    /// What one offset takes, roughly; 0 where there is none.
+    pub fn bytes_of(&self, topic: &TopicName, partition: PartitionIndex) -> usize {
+        let slot = self.slot(topic, partition);
+        slot.map_or(0, |slot| {
+            let metadata = slot.stored.as_ref().map_or(0, |it| it.metadata.len());
+            Self::SLOT_BYTES + metadata
+        })
     }
 
     pub fn get(&self, topic: &TopicName, partition: PartitionIndex) -> Option<&StoredOffset> {

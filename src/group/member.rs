@@ -26,6 +26,9 @@ pub struct Member<T> {
 }
 
 impl<T> Member<T> {
+    /// A member takes this much beside what it brings, roughly, with the structs around it.
+    pub const FIXED_BYTES: usize = 512;
+
     pub fn new(id: MemberId, request: &JoinRequest) -> Self {
         Self {
             id,
@@ -54,12 +57,11 @@ impl<T> Member<T> {
 
     /// What it takes in memory, roughly: what it holds, and a fixed part for the structs around it.
     pub fn bytes(&self) -> usize {
-        const FIXED_BYTES: usize = 512;
         let instance = self
             .instance
             .as_ref()
             .map_or(0, |instance| 3 * instance.as_str().len());
-        FIXED_BYTES
+        Self::FIXED_BYTES
             + 3 * self.id.as_str().len()
             + instance
             + self.client_id.len()
@@ -118,8 +120,21 @@ impl Protocols {
             .unwrap_or_default()
     }
 
+    /// What they take in memory, roughly.
     pub fn bytes(&self) -> usize {
-        let of = |(name, metadata): &(Arc<str>, Bytes)| 96 + name.len() + metadata.len();
-        self.list.iter().map(of).sum()
+        let each = self.list.iter();
+        each.map(|(name, metadata)| protocol_bytes(name, metadata))
+            .sum()
     }
+
+    /// What those of a request would take.
+    pub fn bytes_wanted(protocols: &[JoinProtocol]) -> usize {
+        let each = protocols.iter();
+        each.map(|protocol| protocol_bytes(&protocol.name, &protocol.metadata))
+            .sum()
+    }
+}
+
+fn protocol_bytes(name: &str, metadata: &[u8]) -> usize {
+    96 + name.len() + metadata.len()
 }

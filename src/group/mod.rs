@@ -9,9 +9,8 @@
 
 mod answer;
 mod check;
+mod classic_group;
 mod coordinator;
-#[allow(clippy::module_inception)]
-mod group;
 mod group_offsets;
 mod id;
 mod member;

@@ -272,7 +272,7 @@ pub const NEW_MEMBER_JOIN_MS_MAX: u64 = 300_000;
 pub const GROUPS_PER_PARTITION_MAX: usize = 10_000;
 
 /// Memory for the groups of one partition of `__consumer_offsets`: about 1 KiB a member and 200 bytes a committed offset, and what they
-/// bring. At the limit the same errors; who is there already can go on.
+/// bring. At the limit whoever wants more of it has the same errors; who is there already can go on.
 pub const GROUP_BYTES_PER_PARTITION_MAX: usize = 64 * 1024 * 1024;
 
 /// Partitions that one group has committed offsets for. At the limit a commit to a further one: INVALID_COMMIT_OFFSET_SIZE.

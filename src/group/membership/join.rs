@@ -32,6 +32,15 @@ impl<T> Membership<T> {
         }
     }
 
+    /// How much more memory the member would take, roughly.
+    pub fn join_growth(&self, request: &JoinRequest) -> usize {
+        let wanted = Protocols::bytes_wanted(&request.protocols);
+        match self.members.get(&request.member) {
+            Some(member) => wanted.saturating_sub(member.protocols.bytes()),
+            None => wanted + Member::<T>::FIXED_BYTES,
+        }
+    }
+
     /// While members gather, those count who came: where the limit was lowered, the last to come are left out.
     fn has_room_for(&self, turn: &Turn<'_, T>, member: &MemberId) -> bool {
         let max = turn.rules.max_size;

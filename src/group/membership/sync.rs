@@ -39,6 +39,19 @@ impl<T> Membership<T> {
         }
     }
 
+    /// How much more memory the assignments would take.
+    pub fn sync_growth(&self, request: &SyncRequest) -> usize {
+        let wanted = request.assignments.iter();
+        let wanted: usize = wanted.map(|(_, assignment)| assignment.len()).sum();
+        match wanted {
+            0 => 0,
+            _ => {
+                let held = self.members.iter().map(|member| member.assignment.len());
+                wanted.saturating_sub(held.sum())
+            }
+        }
+    }
+
     fn check_sync(&self, request: &SyncRequest) -> Result<(), GroupError> {
         let id = &request.member;
         self.members.check(id, request.instance.as_ref())?;

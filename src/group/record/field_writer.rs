@@ -53,6 +53,10 @@ impl FieldWriter {
         self.out.put_slice(text.as_bytes());
     }
 
+    pub fn no_tagged_fields(&mut self) {
+        varint::write(&mut self.out, 0);
+    }
+
     /// The tagged fields of a struct that has one.
     pub fn tagged_field(&mut self, tag: u32, bytes: &[u8]) {
         varint::write(&mut self.out, 1);

@@ -13,8 +13,8 @@ use crate::model::{LeaderEpoch, Offset, TimestampMs, TopicId};
 /// 4      offset i64   leader epoch i32   metadata compact string   commit time i64   tagged: 0 = topic id, 16 bytes
 /// ```
 ///
-/// Version 3 is written; 4 where the topic's id is known, and 1 where the client wants the offset to expire at a time of its own,
-/// since no other version can say that.
+/// Version 4 is written, as Kafka 4.4 does, with the topic's id where it is known; and 1 where the client wants the offset to expire at
+/// a time of its own, since no other version can say that.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OffsetValue<'a> {
     pub offset: Offset,
@@ -33,28 +33,22 @@ const TOPIC_ID_TAG: u32 = 0;
 
 impl<'a> OffsetValue<'a> {
     pub fn encode(&self) -> Bytes {
-        let version = if self.expire_time != TimestampMs::NONE {
-            WITH_EXPIRE_TIME
-        } else if self.topic_id != TopicId::ZERO {
-            FLEXIBLE
-        } else {
-            WITH_LEADER_EPOCH
-        };
-        let mut writer = FieldWriter::new(version, 44 + self.metadata.len());
-        writer.i64(self.offset.0);
-        if version >= WITH_LEADER_EPOCH {
-            writer.i32(self.leader_epoch.0);
-        }
-        if version >= FLEXIBLE {
-            writer.compact_string(self.metadata);
+        if self.expire_time != TimestampMs::NONE {
+            let mut writer = FieldWriter::new(WITH_EXPIRE_TIME, 26 + self.metadata.len());
+            writer.i64(self.offset.0);
+            writer.string(self.metadata);
             writer.i64(self.commit_time.0);
-            writer.tagged_field(TOPIC_ID_TAG, self.topic_id.0.as_bytes());
+            writer.i64(self.expire_time.0);
             return writer.finish();
         }
-        writer.string(self.metadata);
+        let mut writer = FieldWriter::new(FLEXIBLE, 44 + self.metadata.len());
+        writer.i64(self.offset.0);
+        writer.i32(self.leader_epoch.0);
+        writer.compact_string(self.metadata);
         writer.i64(self.commit_time.0);
-        if version == WITH_EXPIRE_TIME {
-            writer.i64(self.expire_time.0);
+        match self.topic_id {
+            TopicId::ZERO => writer.no_tagged_fields(),
+            TopicId(id) => writer.tagged_field(TOPIC_ID_TAG, id.as_bytes()),
         }
         writer.finish()
     }
@@ -115,12 +109,12 @@ mod tests {
 
     #[test]
     fn values_have_kafkas_bytes() {
-        let three = value().encode();
+        let four = value().encode();
         assert_eq!(
-            &three[..],
-            b"\0\x03\0\0\0\0\0\0\x01\x02\0\0\0\x09\0\x02me\0\0\0\0\0\0\x03\x04"
+            &four[..],
+            b"\0\x04\0\0\0\0\0\0\x01\x02\0\0\0\x09\x03me\0\0\0\0\0\0\x03\x04\0"
         );
-        assert_eq!(OffsetValue::decode(&three), Ok(value()));
+        assert_eq!(OffsetValue::decode(&four), Ok(value()));
 
         let with_id = OffsetValue {
             topic_id: TopicId(uuid::Uuid::from_u128(0xabcd)),
@@ -159,6 +153,8 @@ mod tests {
             .concat();
             assert_eq!(OffsetValue::decode(&bytes), Ok(old.clone()));
         }
+        let three = b"\0\x03\0\0\0\0\0\0\x01\x02\0\0\0\x09\0\x02me\0\0\0\0\0\0\x03\x04";
+        assert_eq!(OffsetValue::decode(three), Ok(value()));
         let to_come =
             b"\0\x04\0\0\0\0\0\0\x01\x02\0\0\0\x09\x03me\0\0\0\0\0\0\x03\x04\x01\x07\x03abc";
         assert_eq!(OffsetValue::decode(to_come), Ok(value()));

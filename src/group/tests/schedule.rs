@@ -193,7 +193,7 @@ impl Schedule {
             session_timeout_ms: 10_000,
             rebalance_timeout_ms: REBALANCE_MS,
             protocols: vec![protocol("range", &subscription(topics))],
-            member_id_required: number % 3 > 0,
+            member_id_required: number >= 3,
             can_skip_assignment: number == 2,
             ..join_request(&[])
         };

@@ -18,7 +18,7 @@ const RECORD_STRING_BYTES_MAX: usize = i16::MAX as usize;
 
 /// One group: its members, and the offsets that they, or others while nobody is here, have committed.
 #[derive(Debug)]
-pub struct Group<T> {
+pub struct ClassicGroup<T> {
     pub membership: Membership<T>,
     offsets: GroupOffsets,
     /// Writes of this group that are not on disk yet.
@@ -29,7 +29,7 @@ pub struct Group<T> {
     is_ending: bool,
 }
 
-impl<T> Group<T> {
+impl<T> ClassicGroup<T> {
     pub fn new(id: GroupId) -> Self {
         Self {
             membership: Membership::new(id),
@@ -74,15 +74,21 @@ impl<T> Group<T> {
         self.is_logged |= is_logged;
     }
 
-    /// Whether the request brings a member, or an offset for a partition, that is not here yet.
-    pub fn would_grow(&self, request: &GroupRequest) -> bool {
+    /// How much more memory the request wants, roughly; what would be answered with an error counts all the same.
+    pub fn growth(&self, request: &GroupRequest) -> usize {
         match request {
-            GroupRequest::Join(request) => request.member.is_unknown(),
+            GroupRequest::Join(request) => self.membership.join_growth(request),
+            GroupRequest::Sync(request) => self.membership.sync_growth(request),
             GroupRequest::Commit(request) => {
-                let mut offsets = request.offsets.iter();
-                offsets.any(|wanted| !self.offsets.has(&wanted.topic, wanted.partition))
+                let mut growth = 0usize;
+                for wanted in &request.offsets {
+                    let held = self.offsets.bytes_of(&wanted.topic, wanted.partition);
+                    let wanted = GroupOffsets::SLOT_BYTES + wanted.metadata.len();
+                    growth += wanted.saturating_sub(held);
+                }
+                growth
             }
-            _ => false,
+            _ => 0,
         }
     }
 

@@ -200,6 +200,8 @@ impl<T> Membership<T> {
         };
         self.replace_id(turn, old_id, id.clone());
         self.renew(turn, &id, request, token);
+        // It has its place, so it may wait as a member does, even if the one that it was never came to a rebalance.
+        self.members.update(&id, |member| member.is_new = false);
         self.touch(turn, &id);
         let renewed = self.members.get(&id).expect("it was just renamed");
         let goes_on = self.state == GroupState::Stable
@@ -261,7 +263,6 @@ impl<T> Membership<T> {
             // A client that is told that it leads would have to assign anew, so an older one hears of the leader that was.
             joined.leader = takeover.old_leader.unwrap_or_else(|| joined.leader.clone());
         }
-        let _ = self.members.update(id, |member| member.is_new = false);
         turn.answer(token, answer);
         self.touch(turn, id);
     }

@@ -97,6 +97,14 @@ impl<'a> FieldReader<'a> {
             true => i64::from(self.varint(field)?) - 1,
             false => i64::from(self.i16(field)?),
         };
+        if length > i64::from(i16::MAX) {
+            // A compact length could say more; no version may, so that each can be written as another.
+            return Err(BadRecord::Length {
+                part: self.part,
+                field,
+                length,
+            });
+        }
         let Some(length) = self.checked(field, length)? else {
             return Ok(None);
         };

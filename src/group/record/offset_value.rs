@@ -181,6 +181,17 @@ mod tests {
         assert!(OffsetValue::decode(&longer).is_err());
         let lying = b"\0\x04\0\0\0\0\0\0\x01\x02\0\0\0\x09\xff\xff\xff\xff\x0fme";
         assert!(OffsetValue::decode(lying).is_err());
+        // 40000 bytes, where a string has at most 32767.
+        let long = [
+            &b"\0\x04\0\0\0\0\0\0\x01\x02\0\0\0\x09\xc1\xb8\x02"[..],
+            &[b'x'; 40_000],
+            &[0; 9],
+        ]
+        .concat();
+        assert!(matches!(
+            OffsetValue::decode(&long),
+            Err(BadRecord::Length { length: 40_000, .. })
+        ));
         let null = b"\0\x03\0\0\0\0\0\0\x01\x02\0\0\0\x09\xff\xff\0\0\0\0\0\0\x03\x04";
         assert!(OffsetValue::decode(null).is_err());
     }

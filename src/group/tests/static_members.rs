@@ -169,3 +169,24 @@ fn an_administrator_removes_a_static_member_by_its_instance_id() {
     );
     assert_eq!(stage.state(), GroupState::Empty);
 }
+
+#[test]
+fn one_that_comes_back_before_its_first_rebalance_waits_as_a_member_does() {
+    let mut stage = Stage::new();
+    let first = stage.stable();
+    let waiting = stage.ask(GroupRequest::Join(join_static("i")));
+    let back = stage.ask(GroupRequest::Join(join_static("i")));
+    assert_eq!(stage.join_error(waiting), GroupError::FencedInstance);
+    for _ in 0..5 {
+        stage.advance(seconds(8));
+        let _ = stage.heartbeat(&first.member, first.generation);
+    }
+    assert_eq!(
+        stage.take(back),
+        None,
+        "it is not thrown out for being silent"
+    );
+    let again = stage.ask(rejoin(&first.member));
+    assert_eq!(stage.joined(again).members.len(), 2);
+    assert_eq!(stage.joined(back).generation, Generation(2));
+}

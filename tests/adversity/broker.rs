@@ -98,6 +98,22 @@ impl Broker {
         Client::connect(self.clients)
     }
 
+    /// The sum of a counter over the shards.
+    pub fn metric(&self, name: &str) -> u64 {
+        let mut stream = TcpStream::connect(self.admin).unwrap();
+        let request = b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+        stream.write_all(request).unwrap();
+        let mut page = String::new();
+        stream.read_to_string(&mut page).unwrap();
+        let prefix = format!("{name}{{");
+        let lines = page.lines().filter(|line| line.starts_with(&prefix));
+        let values: Vec<u64> = lines
+            .map(|line| line.rsplit_once(' ').unwrap().1.parse().unwrap())
+            .collect();
+        assert!(!values.is_empty(), "no {name} in {page}");
+        values.iter().sum()
+    }
+
     /// What it has said so far.
     pub fn log(&self) -> String {
         fs::read_to_string(self.log.path()).unwrap()

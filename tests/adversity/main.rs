@@ -7,6 +7,7 @@ mod broken_disk;
 mod broker;
 mod clock_jump;
 mod damaged_files;
+mod damaged_offsets;
 mod disk_full;
 mod disk_guard;
 mod produce;

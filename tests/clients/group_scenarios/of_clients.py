@@ -172,11 +172,11 @@ def shares(scene, client, assignor):
 
 def static_restart(scene, client):
     topic = scene.topic("t", 4)
-    first, second = (scene.member(client, [topic], instance=name, session_ms=20_000) for name in ("one", "two"))
+    first, second = (scene.member(client, [topic], instance=name, session_ms=60_000) for name in ("one", "two"))
     settled([first, second], topic.places())
     share, quiet = first.owned, len(lines_of_ownership(second))
     first.kill9()
-    again = scene.member(client, [topic], instance="one", session_ms=20_000)
+    again = scene.member(client, [topic], instance="one", session_ms=60_000)
     again.wait_for(lambda: again.owned == share, f"its share {sorted(share)}")
     topic.send(80)
     topic.wait_until_handled([again, second])
@@ -190,9 +190,9 @@ def lines_of_ownership(member):
 
 def fenced(scene, client):
     topic = scene.topic("t", 2)
-    first = scene.member(client, [topic], instance="one", session_ms=20_000)
+    first = scene.member(client, [topic], instance="one", session_ms=60_000)
     settled([first], topic.places())
-    second = scene.member(client, [topic], instance="one", session_ms=20_000)
+    second = scene.member(client, [topic], instance="one", session_ms=60_000)
     second.wait_for(lambda: second.owned == topic.places(), "all partitions")
     # Some learn of it with a heartbeat, some not before they commit.
     topic.send(40)

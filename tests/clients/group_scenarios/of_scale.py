@@ -43,13 +43,13 @@ def many_members(scene, count, is_bounded):
     metadata = b"m" * METADATA_BYTES
     joined = []
     for connection in connections:
-        wire.send_join(connection, scene.name, metadata=metadata, session_ms=30_000, rebalance_ms=60_000)
+        wire.send_join(connection, scene.name, metadata=metadata, session_ms=300_000, rebalance_ms=60_000)
     joined = [wire.Joined(connection.receive()) for connection in connections]
     rounds = 0
     while True:
         rounds += 1
         for connection, j in zip(connections, joined):
-            options = {"member": j.member, "metadata": metadata, "session_ms": 30_000, "rebalance_ms": 60_000}
+            options = {"member": j.member, "metadata": metadata, "session_ms": 300_000, "rebalance_ms": 60_000}
             wire.send_join(connection, scene.name, **options)
         joined = [wire.Joined(connection.receive()) for connection in connections]
         expect({j.error for j in joined}, {wire.NONE}, "answers")

@@ -48,11 +48,17 @@ def all_clients():
         ),
         Client("java", [*java, "-cp", f"{classes}:{libs}/*", "GroupMember"], every, has_consumer_protocol=True),
         Client("franz-go", [CACHE / "bin/franz-go-member"], every, has_consumer_protocol=True),
-        # When a topic that it subscribed to is deleted, KafkaJS ends, and kafka-python tries its commit until it is thrown out.
+        # When a topic that it subscribed to is deleted, KafkaJS ends, and kafka-python makes the topic anew by asking for it.
         Client("kafkajs", ["node", HERE / "kafkajs/member.js"], [None], can_be_static=False, follows_deletion=False),
         Client("kafka-python", [python, "-m", "members.kafka_python"], every, follows_deletion=False),
         # Its sticky assignor fails in today's Python.
-        Client("kafka-python-2.0.2", [old_python, "-m", "members.kafka_python"], ["range", "roundrobin"], can_be_static=False),
+        Client(
+            "kafka-python-2.0.2",
+            [old_python, "-m", "members.kafka_python"],
+            ["range", "roundrobin"],
+            can_be_static=False,
+            follows_deletion=False,
+        ),
     ]
 
 

@@ -92,6 +92,8 @@ fn write_page(
         ("out, last 10 s", format!("{}/s", bytes(rates.bytes_out))),
         ("connections", all(Gauge::Connections).to_string()),
         ("partitions", all(Gauge::Partitions).to_string()),
+        ("groups", all(Gauge::Groups).to_string()),
+        ("group members", all(Gauge::GroupMembers).to_string()),
         ("on disk", bytes(all(Gauge::DiskBytes) as f64)),
         ("disk used", format!("{:.1} %", space.used_ratio() * 100.0)),
         ("full at this rate", time_left(space, rates.growth)),

@@ -69,7 +69,7 @@ fn respond(
         };
         let described = match result {
             Ok(group) => describe(group, version),
-            Err(error) => not_described(error, version),
+            Err(error) => not_described(&name, error, version),
         };
         let described = described.with_group_id(name);
         match version >= OPERATIONS_FROM {
@@ -109,14 +109,14 @@ fn describe(group: DescribedGroup, version: i16) -> WireGroup {
         .with_members(members.collect())
 }
 
-fn not_described(error: GroupError, version: i16) -> WireGroup {
+fn not_described(name: &WireGroupId, error: GroupError, version: i16) -> WireGroup {
     match error {
         GroupError::GroupNotFound => {
             let dead = WireGroup::default().with_group_state(text(GroupState::Dead.name()));
             match version >= NOT_FOUND_FROM {
                 true => dead
                     .with_error_code(code_of(error))
-                    .with_error_message(message(error)),
+                    .with_error_message(message(format!("Group {} not found.", name.as_str()))),
                 false => dead,
             }
         }

@@ -107,13 +107,13 @@ impl Shard {
     /// Gives every partition of the offsets topic that is hosted here its coordinator.
     pub(super) fn open_groups(self: &Rc<Self>) {
         let rules = rules_of(&self.config().groups);
-        for partition in self.partitions() {
+        let image = self.image();
+        let topic = image.topic(OFFSETS_TOPIC).into_iter();
+        for (id, _) in topic.flat_map(|topic| topic.partitions_from(0)) {
             let mut hosted = self.groups().hosted.borrow_mut();
-            if partition.topic.as_str() != OFFSETS_TOPIC
-                || hosted.contains_key(&partition.partition)
-            {
+            let Some(partition) = self.partition(id).filter(|_| !hosted.contains_key(&id)) else {
                 continue;
-            }
+            };
             let groups = HostedGroups {
                 coordinator: RefCell::new(Coordinator::new(rules.clone())),
                 state: Cell::new(Loading::Waits),

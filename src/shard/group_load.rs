@@ -120,7 +120,8 @@ impl Shard {
             while let Ok(header) = RecordBatchHeader::parse(rest) {
                 let (batch, behind) = rest.split_at(header.size_bytes());
                 self.replay_batch(groups, batch, &mut loaded);
-                offset = header.next_offset();
+                // A damaged base offset, which no checksum covers, must not lead back.
+                offset = offset.max(header.next_offset());
                 rest = behind;
                 executor::yield_if_needed().await;
             }

@@ -10,6 +10,7 @@ mod damaged_files;
 mod damaged_offsets;
 mod disk_full;
 mod disk_guard;
+mod groups;
 mod produce;
 mod retention;
 mod settings;

@@ -60,6 +60,19 @@ impl Client {
         Some(frame.into())
     }
 
+    /// Whether an answer has begun to arrive.
+    pub fn has_answer(&self) -> bool {
+        self.stream.set_nonblocking(true).unwrap();
+        let peeked = self.stream.peek(&mut [0]);
+        self.stream.set_nonblocking(false).unwrap();
+        match peeked {
+            Ok(0) => panic!("a closed connection in place of an answer"),
+            Ok(_) => true,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => false,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
     /// Waits until the broker closes the connection, and demands that it says nothing before.
     pub fn expect_closed(&mut self) {
         assert_eq!(

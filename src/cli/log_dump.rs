@@ -62,6 +62,9 @@ struct BatchLine<'a> {
     base_sequence: i32,
     is_transactional: bool,
     is_control: bool,
+    /// From when on compaction may drop its tombstones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delete_horizon: Option<i64>,
     crc: u32,
     crc_fits: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -310,6 +313,7 @@ impl<'a> BatchLine<'a> {
             base_sequence: header.base_sequence.0,
             is_transactional: header.attributes.is_transactional(),
             is_control: header.attributes.is_control(),
+            delete_horizon: header.delete_horizon().map(|horizon| horizon.0),
             crc: header.crc,
             crc_fits,
             records,
@@ -338,6 +342,9 @@ impl<'a> BatchLine<'a> {
                 " producer {} epoch {} sequence {}",
                 self.producer_id, self.producer_epoch, self.base_sequence
             );
+        }
+        if let Some(horizon) = self.delete_horizon {
+            text += &format!(" delete horizon {horizon}");
         }
         for (is_set, flag) in [
             (self.is_transactional, " transactional"),

@@ -38,6 +38,9 @@ pub struct GroupConfig {
 pub struct BrokerConfig {
     pub admin_listener: HostPort,
     pub auto_create_topics: bool,
+    pub cleaner_backoff_ms: u64,
+    pub cleaner_dedupe_buffer_bytes: usize,
+    pub cleaner_io_bytes_per_second: f64,
     pub connections_max: u32,
     pub connections_max_idle_ms: u64,
     pub cores: Cores,
@@ -118,6 +121,10 @@ impl BrokerConfig {
         Ok(Self {
             admin_listener: values.parsed("admin.listener", HostPort::parse)?,
             auto_create_topics: values.parsed("auto.create.topics.enable", parse_boolean)?,
+            cleaner_backoff_ms: values.number("log.cleaner.backoff.ms")?,
+            cleaner_dedupe_buffer_bytes: values.number("log.cleaner.dedupe.buffer.size")?,
+            cleaner_io_bytes_per_second: values
+                .parsed("log.cleaner.io.max.bytes.per.second", parse_double)?,
             connections_max: values.number("max.connections")?,
             connections_max_idle_ms: values.number("connections.max.idle.ms")?,
             cores: values.parsed("cores", Cores::parse)?,

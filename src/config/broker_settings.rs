@@ -1,4 +1,4 @@
-use super::check::Check;
+use super::check::{Check, parse_double};
 use super::cores;
 use super::listener;
 use super::setting::{Setting, Synonym, Unit};
@@ -84,11 +84,28 @@ pub const BROKER_SETTINGS: &[Setting] = &[
         "Where clients are served, as PLAINTEXT://host:port; several are separated by commas. Kafka's default is every interface; \
          here it is loopback.",
     ),
+    Setting::long("log.cleaner.backoff.ms", "15000")
+        .at_least(1)
+        .ms()
+        .online()
+        .doc("How often the broker looks for logs to compact when it has found none."),
+    Setting::long("log.cleaner.dedupe.buffer.size", "134217728")
+        .at_least(1024 * 1024)
+        .bytes()
+        .online()
+        .doc(
+            "The memory, over all shards, for the keys of the logs that are being compacted, 24 bytes for each. A log with more keys is \
+             compacted in several passes.",
+        ),
     Setting::long("log.cleaner.delete.retention.ms", "86400000")
         .at_least(0)
         .ms()
         .online()
         .doc("The default of the topics' delete.retention.ms."),
+    Setting::double("log.cleaner.io.max.bytes.per.second", "1.7976931348623157E308")
+        .check(Check::Form(check_rate))
+        .online()
+        .doc("The most that compaction reads and writes in a second, over all shards."),
     Setting::long("log.cleaner.max.compaction.lag.ms", "9223372036854775807")
         .at_least(1)
         .ms()
@@ -322,6 +339,13 @@ pub const BROKER_SETTINGS: &[Setting] = &[
 pub fn broker_setting(name: &str) -> Option<&'static Setting> {
     let found = BROKER_SETTINGS.binary_search_by(|setting| setting.name.cmp(name));
     found.ok().map(|index| &BROKER_SETTINGS[index])
+}
+
+fn check_rate(raw: &str) -> Result<(), String> {
+    match parse_double(raw)? {
+        rate if rate < 1.0 => Err("must be at least 1".into()),
+        _ => Ok(()),
+    }
 }
 
 fn check_directory(raw: &str) -> Result<(), String> {

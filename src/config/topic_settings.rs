@@ -14,8 +14,7 @@ pub const TOPIC_SETTINGS: &[Setting] = &[
         .synonyms(&[Synonym::of("log.cleanup.policy")])
         .doc(
             "What becomes of old records: delete removes whole segments by age and size; compact keeps the latest record of each \
-             key, so records without a key are refused; an empty list keeps everything. Compaction is not run yet: a compacted \
-             topic keeps every record.",
+             key, so records without a key are refused; both do both; an empty list keeps everything.",
         ),
     topic(Setting::int("compression.gzip.level", "-1"))
         .fixed(NO_RECOMPRESSION)
@@ -37,7 +36,7 @@ pub const TOPIC_SETTINGS: &[Setting] = &[
         .at_least(0)
         .ms()
         .synonyms(&[Synonym::of("log.cleaner.delete.retention.ms")])
-        .doc("How long compaction keeps the marker of a deleted key. Kept for compaction, which is not run yet."),
+        .doc("How long compaction keeps the marker of a deleted key, from the first compaction that sees it on."),
     topic(Setting::boolean("errors.deadletterqueue.group.enable", "false"))
         .fixed("there are no share groups")
         .doc("Whether share groups may put undeliverable records into this topic."),
@@ -87,7 +86,7 @@ pub const TOPIC_SETTINGS: &[Setting] = &[
         .synonyms(&[Synonym::of("log.cleaner.max.compaction.lag.ms")])
         .doc(
             "The longest time that a record of a compacted topic stays out of compaction; an active segment of such a topic is \
-             rolled at this age. Compaction is not run yet.",
+             rolled at this age.",
         ),
     topic(Setting::int("max.decompressed.message.bytes", "67108864"))
         .bytes()
@@ -119,12 +118,12 @@ pub const TOPIC_SETTINGS: &[Setting] = &[
     topic(Setting::double("min.cleanable.dirty.ratio", "0.5"))
         .check(Check::RatioUpTo1)
         .synonyms(&[Synonym::of("log.cleaner.min.cleanable.ratio")])
-        .doc("The share of uncompacted bytes from which a log is compacted. Kept for compaction, which is not run yet."),
+        .doc("The share of uncompacted bytes above which a log is compacted."),
     topic(Setting::long("min.compaction.lag.ms", "0"))
         .at_least(0)
         .ms()
         .synonyms(&[Synonym::of("log.cleaner.min.compaction.lag.ms")])
-        .doc("The shortest time that a record stays uncompacted. Kept for compaction, which is not run yet."),
+        .doc("The shortest time that a record stays uncompacted."),
     topic(Setting::int("min.insync.replicas", "1"))
         .at_least(1)
         .synonyms(&[Synonym::of("min.insync.replicas")])

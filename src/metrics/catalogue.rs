@@ -49,6 +49,12 @@ catalogue! {
         GroupRebalances => ("group_rebalances", "Generations that consumer groups have begun"),
         GroupRecordsSkipped => ("group_records_skipped", "Damaged or unreadable records of the topic of committed offsets that loading skipped"),
         ClockSteps => ("clock_steps", "Times that the wall clock was seen to jump, ahead or back"),
+        CleanerRuns => ("cleaner_runs", "Logs that were compacted up to their first uncleanable offset"),
+        CleanerFailures => ("cleaner_failures", "Compactions that failed; their logs stay as they were and are tried again"),
+        CleanerReadBytes => ("cleaner_read_bytes", "Bytes that compaction read from segments"),
+        CleanerWriteBytes => ("cleaner_write_bytes", "Bytes that compaction wrote to cleaned segments"),
+        CleanerRecordsRemoved => ("cleaner_records_removed", "Records that compaction took out"),
+        CleanerMs => ("cleaner_ms", "Milliseconds that compactions took, their waits included"),
         DiskErrors => ("disk_errors", "Disk operations that failed or came back short"),
     }
 }
@@ -70,6 +76,7 @@ catalogue! {
         SegmentsOpen => ("segments_open", "Segments whose file is open"),
         FilesOpen => ("files_open", "Open files of logs and indexes"),
         DiskBytes => ("disk_bytes", "Bytes that this shard's partitions take on disk"),
+        CleanerDirtyPercentMax => ("cleaner_dirty_percent_max", "The largest share of a compacted log that is not yet compacted, in percent, when the cleaner last looked"),
         DirectIo => ("direct_io", "1 if O_DIRECT is really on for this shard's segments, 0 if the file system switched it off"),
         ClockHeldMs => ("clock_held_ms", "Milliseconds that the wall clock has jumped ahead and that retention by age does not follow yet"),
         LogDirectoriesOffline => ("log_directories_offline", "Log directories that an I/O error took offline"),

@@ -90,6 +90,14 @@ impl Attributes {
     pub fn with_control(self) -> Self {
         Self(self.0 | Self::CONTROL)
     }
+
+    pub fn with_delete_horizon(self) -> Self {
+        Self(self.0 | Self::DELETE_HORIZON)
+    }
+
+    pub fn without_delete_horizon(self) -> Self {
+        Self(self.0 & !Self::DELETE_HORIZON)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -211,6 +219,27 @@ impl RecordBatchHeader {
     /// The offset behind the batch: the log's end once it is appended.
     pub fn next_offset(&self) -> Offset {
         Offset(self.last_offset().0.saturating_add(1))
+    }
+
+    /// From when on compaction may drop the batch's tombstones, if that was set (KIP-534). It stands where the base timestamp did.
+    pub fn delete_horizon(&self) -> Option<TimestampMs> {
+        self.attributes
+            .has_delete_horizon()
+            .then_some(self.base_timestamp)
+    }
+
+    /// The largest timestamp of its records. A batch that compaction has emptied has none, though it keeps the time that it had.
+    pub fn newest_record(&self) -> TimestampMs {
+        match self.record_count {
+            0 => TimestampMs::NONE,
+            _ => self.max_timestamp,
+        }
+    }
+
+    /// Whether the counts can belong together: as many records as offsets, or fewer where compaction took some.
+    pub fn counts_fit(&self) -> bool {
+        self.last_offset_delta >= 0
+            && (0..=i64::from(self.last_offset_delta) + 1).contains(&i64::from(self.record_count))
     }
 
     /// Whether the checksum fits; `batch` is the whole batch from its header on, no more and no less.

@@ -1,7 +1,7 @@
 //! Kafka's record batch, version 2: its bytes, its checks, its codecs.
 //!
 //! Owns: the 61-byte header, CRC-32C, validation of what a producer sent, walking the records of a batch, compression,
-//! and building batches. Must never know: files, sockets, requests, versions of the protocol, error codes.
+//! building batches, and making a batch anew with some of its records. Must never know: files, sockets, requests, versions of the protocol, error codes.
 //! Runs on: whichever core has the bytes; plain functions over slices, no state, no clock of its own.
 //! After a crash: batches survive in segment files; nothing here does.
 
@@ -9,6 +9,7 @@ pub mod compression;
 pub mod crc;
 pub mod encode;
 pub mod header;
+pub mod kept_records;
 pub mod records;
 mod snappy;
 pub mod validate;

@@ -210,6 +210,11 @@ impl<'a> RecordReader<'a> {
 
     /// The next record as it lies in the batch; `None` behind the last one.
     pub fn next_body(&mut self) -> Result<Option<RecordBody<'_>>, RecordsError> {
+        Ok(self.next_encoded()?.map(|(body, _)| body))
+    }
+
+    /// The same, with the bytes that it was read from (its length is not among them).
+    pub fn next_encoded(&mut self) -> Result<Option<(RecordBody<'_>, &[u8])>, RecordsError> {
         let index = self.next_index;
         if index >= self.header.record_count {
             return match self.source.is_at_end()? {
@@ -229,7 +234,8 @@ impl<'a> RecordReader<'a> {
                 body
             }
         };
-        RecordBody::parse(body).map(Some).map_err(problem)
+        let parsed = RecordBody::parse(body).map_err(problem)?;
+        Ok(Some((parsed, body)))
     }
 
     /// The next record with its offset and timestamp; `None` behind the last one.

@@ -82,10 +82,7 @@ impl Shard {
     }
 
     async fn write(&self, partition: &HostedPartition, write: &TailWrite) -> Result<(), DiskError> {
-        let key = SegmentKey {
-            log: partition.log_id(),
-            segment: write.segment,
-        };
+        let key = SegmentKey::appended(partition.log_id(), write.segment);
         let file = match self.files().opened(key) {
             Some(file) => file,
             None => {

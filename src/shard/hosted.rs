@@ -9,6 +9,7 @@ use crate::io::clock::Monotonic;
 use crate::model::{FilePosition, Offset, TopicName, TopicPartition};
 use crate::partition::leader::{CheckedBatch, Leader};
 use crate::shard::append::AppendToken;
+use crate::shard::clean::CleanerState;
 use crate::shard::read::DataWaiter;
 use crate::storage::log::LogId;
 
@@ -34,6 +35,8 @@ pub struct HostedPartition {
     /// When the oldest bytes that no fdatasync covers were written.
     pub unsynced_since: Cell<Option<Monotonic>>,
     pub checkpointed: Cell<Checkpointed>,
+    /// What the cleaner knows of it.
+    pub cleaner: CleanerState,
     /// How much space the file holds that waits to become the next segment, if there is one.
     pub spare: Cell<Option<FilePosition>>,
     log_id: LogId,
@@ -68,6 +71,7 @@ impl HostedPartition {
             last_append: Cell::new(checkpointed.at),
             unsynced_since: Cell::new(None),
             checkpointed: Cell::new(checkpointed),
+            cleaner: CleanerState::default(),
             spare: Cell::new(None),
             log_id: leader.log().id(),
             directory: leader.log().directory().to_owned(),

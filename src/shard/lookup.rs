@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::io::executor;
 use crate::model::{LeaderEpoch, Offset, TimestampMs, TopicPartition};
@@ -11,9 +12,23 @@ use crate::shard::command::{
     DeleteBefore, DeleteRecordsReply, EpochEndItem, EpochEndReply, ListOffsetsItem,
     ListOffsetsReply, ListedOffset, LogSize, OffsetAt, PartitionError, ProducersReply,
 };
+use crate::shard::hosted::HostedPartition;
 use crate::shard::read::check_epoch;
 use crate::shard::runtime::Shard;
 use crate::storage::reader::find_by_time;
+
+/// Why a lookup gave no answer.
+enum LookUpError {
+    Refused(PartitionError),
+    /// A segment left the log meanwhile, or is just being replaced by a cleaned one: to be tried again.
+    SegmentReplaced,
+}
+
+impl From<PartitionError> for LookUpError {
+    fn from(why: PartitionError) -> Self {
+        Self::Refused(why)
+    }
+}
 
 impl Shard {
     pub(super) fn list_offsets(
@@ -33,9 +48,25 @@ impl Shard {
     }
 
     async fn list_offset(&self, item: ListOffsetsItem) -> ListOffsetsReply {
-        let partition = self
-            .partition(item.partition)
-            .ok_or(PartitionError::Unknown(item.partition))?;
+        loop {
+            let partition = self
+                .partition(item.partition)
+                .ok_or(PartitionError::Unknown(item.partition))?;
+            match self.look_up(&partition, item).await {
+                Err(LookUpError::SegmentReplaced) => {
+                    executor::sleep(Duration::from_millis(1)).await;
+                }
+                Err(LookUpError::Refused(why)) => return Err(why),
+                Ok(found) => return Ok(found),
+            }
+        }
+    }
+
+    async fn look_up(
+        &self,
+        partition: &HostedPartition,
+        item: ListOffsetsItem,
+    ) -> Result<Option<ListedOffset>, LookUpError> {
         let (views, timestamp, from, below) = {
             let leader = partition.leader.borrow();
             check_epoch(leader.epoch(), item.current_epoch)?;
@@ -72,7 +103,11 @@ impl Shard {
                 }
             }
         };
+        let keys: Vec<_> = views.iter().map(|view| view.key).collect();
         let found = find_by_time(views, timestamp, from, below, self.read_ahead()).await;
+        if found.is_err() && keys.iter().any(|key| self.files().is_retired(*key)) {
+            return Err(LookUpError::SegmentReplaced);
+        }
         let found = found.map_err(|error| {
             tracing::error!(topic = %partition.topic, partition = %partition.partition.partition, %error, "lookup by time failed");
             PartitionError::Read(Arc::new(error))

@@ -10,6 +10,7 @@ pub mod append;
 pub mod cache_budget;
 pub mod call;
 pub mod checkpoint;
+pub mod clean;
 pub mod command;
 pub mod deleted_files;
 pub mod disk_guard;

@@ -137,10 +137,7 @@ impl Shard {
             let leader = partition.leader.borrow();
             let base_offset = leader.log().end().offset;
             (
-                SegmentKey {
-                    log: leader.log().id(),
-                    segment: base_offset,
-                },
+                SegmentKey::appended(leader.log().id(), base_offset),
                 leader.log().segment_path(base_offset),
             )
         };

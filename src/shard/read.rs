@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use smallvec::SmallVec;
 
@@ -119,18 +120,34 @@ impl Shard {
     async fn read_from_disk(
         &self,
         partition: &HostedPartition,
-        plan: ReadPlan,
+        mut plan: ReadPlan,
         progress: &mut ReadProgress,
     ) {
         let started = self.clock().monotonic();
-        let run = match plan {
-            ReadPlan::Disk(read) => read_batches(read, self.read_ahead()).await,
-            ReadPlan::Corrupt { segment, position } => {
-                let path = partition.leader.borrow().log().segment_path(segment);
-                Err(ReadError::Corrupt { path, position })
+        let run = loop {
+            match plan {
+                ReadPlan::Disk(read) => {
+                    let (key, wanted) = (read.key, read.wanted);
+                    let run = read_batches(read, self.read_ahead()).await;
+                    if run.is_ok() || !self.files().is_retired(key) {
+                        break run;
+                    }
+                    // The segment left the log meanwhile, or is just being replaced by a cleaned one.
+                    executor::sleep(Duration::from_millis(1)).await;
+                    plan = match self.plan_again(partition, wanted) {
+                        Ok(plan) => plan,
+                        Err(why) => return progress.replies.push(Err(why)),
+                    };
+                }
+                ReadPlan::Corrupt { segment, position } => {
+                    let path = partition.leader.borrow().log().segment_path(segment);
+                    break Err(ReadError::Corrupt { path, position });
+                }
+                ReadPlan::Memory(run) => break Ok(run),
+                ReadPlan::Nothing => {
+                    break Ok(ByteRun::starting_at(crate::model::FilePosition::ZERO));
+                }
             }
-            ReadPlan::Memory(run) => Ok(run),
-            ReadPlan::Nothing => Ok(ByteRun::starting_at(crate::model::FilePosition::ZERO)),
         };
         let read_ns = self.clock().monotonic().since(started).as_nanos() as u64;
         self.metrics().record_stage(FETCH, Stage::Disk, read_ns);
@@ -143,6 +160,26 @@ impl Shard {
                     .push(Err(PartitionError::Read(Arc::new(error))));
             }
         }
+    }
+
+    fn plan_again(
+        &self,
+        partition: &HostedPartition,
+        wanted: Wanted,
+    ) -> Result<ReadPlan, PartitionError> {
+        if partition.flags.is_gone.get() {
+            return Err(PartitionError::Unknown(partition.partition));
+        }
+        let leader = partition.leader.borrow();
+        let start = leader.log().start();
+        if wanted.offset < start {
+            return Err(PartitionError::OffsetOutOfRange {
+                offset: wanted.offset,
+                start,
+                end: leader.high_watermark(),
+            });
+        }
+        Ok(leader.log().plan_read(wanted))
     }
 
     /// Answers `reply` as soon as one of the partitions has a record at its offset, or cannot be read from any more.

@@ -24,7 +24,6 @@ use crate::shard::hosted::HostedPartition;
 use crate::shard::retention_clock::ClockStep;
 use crate::shard::runtime::{Cached, Shard};
 use crate::storage::file_error::FileError;
-use crate::storage::log::SegmentKey;
 use crate::storage::open_files::Retired;
 use crate::storage::retention::{Due, DueSegments, RetentionRules, oldest_newest};
 use crate::storage::sealed_segment::SealedSegment;
@@ -184,7 +183,7 @@ impl Shard {
     }
 
     /// The log goes on in a new segment, which has no space until something is appended. Completes when the one before is sealed.
-    async fn roll_now(self: &Rc<Self>, partition: &Rc<HostedPartition>) {
+    pub(super) async fn roll_now(self: &Rc<Self>, partition: &Rc<HostedPartition>) {
         // Who prepares space may be about to roll by itself.
         if partition.flags.is_preparing.get() {
             return;
@@ -264,10 +263,7 @@ impl Shard {
         let log = partition.log_id();
         for segment in dropped {
             self.files()
-                .retire(Retired::Segment(SegmentKey {
-                    log,
-                    segment: segment.base_offset(),
-                }))
+                .retire(Retired::Segment(segment.key(log)))
                 .await;
         }
         let (topic, index) = (&partition.topic, partition.partition.partition);

@@ -27,6 +27,10 @@ impl Router {
         self.me
     }
 
+    pub fn shard_count(&self) -> u16 {
+        self.shard_count
+    }
+
     pub fn shards(&self) -> impl Iterator<Item = ShardId> + use<> {
         (0..self.shard_count).map(ShardId)
     }

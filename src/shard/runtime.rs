@@ -118,6 +118,7 @@ impl Shard {
         if self.is_first() {
             executor::spawn_local(self.clone().watch_disk()).detach();
         }
+        executor::spawn_background(self.clone().clean_logs()).detach();
     }
 
     /// Asks the core that owns the partition; at once if it is this one.

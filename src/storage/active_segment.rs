@@ -79,6 +79,11 @@ impl ActiveSegment {
         self.times.last_append()
     }
 
+    /// Whether its first batch was appended longer ago than `segment_ms` allows.
+    pub fn is_aged(&self, rules: RollRules, now: TimestampMs) -> bool {
+        u64::try_from(self.times.age_ms(now)).is_ok_and(|age| age > rules.segment_ms)
+    }
+
     pub fn saved(&self) -> IndexLengths {
         self.saved
     }

@@ -108,7 +108,7 @@ impl IndexCheck {
     /// Takes the segment's next batch.
     pub fn on_batch(&mut self, header: &RecordBatchHeader, position: FilePosition) {
         let last_offset = header.last_offset();
-        self.latest = self.latest.max(header.max_timestamp);
+        self.latest = self.latest.max(header.newest_record());
         self.end_offset = header.next_offset();
         while let Some(&entry) = self.offsets.peek()
             && entry.position <= position

@@ -10,7 +10,8 @@ use super::atomic_file;
 use super::file_error::FileError;
 use super::index_builder::{IndexBuilder, IndexLengths};
 use super::offset_index::{IndexDamage, OFFSET_INDEX_ENTRY_BYTES, OffsetIndex, SegmentEnd};
-use super::scan::{ScanEnd, ScanStart, scan_file};
+use super::scan::{ScanEnd, ScanStart};
+use super::sealed_scan::scan_sealed;
 use super::segment_name::{SegmentFileKind, SegmentFileName};
 use super::time_index::{TIME_INDEX_ENTRY_BYTES, TimeIndex, TimeIndexEntry};
 
@@ -37,18 +38,23 @@ impl IndexTail {
     /// Writes and syncs both files; they then end where the indexes did. A file that is new survives a power cut only once its
     /// directory is synced, which the checkpoint does that follows.
     pub fn write(&self, dir: &Path) -> Result<(), FileError> {
+        self.write_with_suffix(dir, "")
+    }
+
+    /// The same into files whose names end with `suffix`.
+    pub fn write_with_suffix(&self, dir: &Path, suffix: &str) -> Result<(), FileError> {
+        let path = |kind| {
+            let name = SegmentFileName::new(self.base_offset, kind);
+            dir.join(format!("{name}{suffix}"))
+        };
         let offsets_at = u64::from(self.saved.offset_entries) * OFFSET_INDEX_ENTRY_BYTES as u64;
         let times_at = u64::from(self.saved.time_entries) * TIME_INDEX_ENTRY_BYTES as u64;
         write_end(
-            &path(dir, self.base_offset, SegmentFileKind::OffsetIndex),
+            &path(SegmentFileKind::OffsetIndex),
             offsets_at,
             &self.offsets,
         )?;
-        write_end(
-            &path(dir, self.base_offset, SegmentFileKind::TimeIndex),
-            times_at,
-            &self.times,
-        )
+        write_end(&path(SegmentFileKind::TimeIndex), times_at, &self.times)
     }
 }
 
@@ -123,7 +129,7 @@ fn first_batch_has_timestamp(dir: &Path, base_offset: Offset) -> Result<bool, Fi
     let mut header = [0; RECORD_BATCH_HEADER_BYTES];
     match log.read_exact_at(&mut header, 0) {
         Ok(()) => Ok(RecordBatchHeader::from_array(&header)
-            .is_ok_and(|header| header.max_timestamp > TimestampMs::NONE)),
+            .is_ok_and(|header| header.newest_record() > TimestampMs::NONE)),
         Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Ok(false),
         Err(error) => Err(FileError::of("read", &path)(error)),
     }
@@ -175,8 +181,8 @@ pub fn rebuild_sealed(
     let log_path = path(dir, base_offset, SegmentFileKind::Log);
     let mut builder = IndexBuilder::new(base_offset, interval_bytes);
     let start = ScanStart::of_segment(base_offset, LeaderEpoch::UNKNOWN);
-    let scanned = scan_file(&log_path, start, Some(end.offset), |header, position| {
-        builder.on_batch(header.last_offset(), header.max_timestamp, position);
+    let scanned = scan_sealed(&log_path, start, end.offset, |header, position| {
+        builder.on_batch(header.last_offset(), header.newest_record(), position);
     })?;
     builder.seal();
     IndexTail::of(&builder, IndexLengths::default()).write(dir)?;
@@ -211,7 +217,7 @@ fn check_last_entry(
             return Ok(Err(IndexDamage::NoBatch { position }));
         }
         // The last entry of a sealed segment has the largest timestamp of all its batches.
-        if header.max_timestamp
+        if header.newest_record()
             > times
                 .last()
                 .map_or(TimestampMs::NONE, |latest| latest.timestamp)

@@ -19,6 +19,8 @@ use crate::storage::active_segment::{ActiveSegment, RollRules};
 use crate::storage::appender::{Appender, LogMark, TailWrite, WriteId};
 use crate::storage::batch_selection::{Selection, Wanted, select};
 use crate::storage::byte_run::ByteRun;
+use crate::storage::cleaner::cleaned_file::CleanedSegment;
+use crate::storage::cleaner::segment_group::SegmentGroup;
 use crate::storage::index_builder::{IndexBuilder, IndexLengths};
 use crate::storage::index_files::IndexTail;
 use crate::storage::leader_epochs::LeaderEpochs;
@@ -39,6 +41,19 @@ pub struct LogId(pub u64);
 pub struct SegmentKey {
     pub log: LogId,
     pub segment: Offset,
+    /// How often the segment was replaced by a cleaned one, which has its name but not its bytes.
+    pub generation: u32,
+}
+
+impl SegmentKey {
+    /// The segment as it was appended to.
+    pub fn appended(log: LogId, segment: Offset) -> Self {
+        Self {
+            log,
+            segment,
+            generation: 0,
+        }
+    }
 }
 
 /// What of the topic's settings a log needs to know.
@@ -211,7 +226,7 @@ impl Log {
     }
 
     pub fn active_key(&self) -> SegmentKey {
-        self.key(self.active.base_offset())
+        SegmentKey::appended(self.id, self.active.base_offset())
     }
 
     /// What of the log is in memory.
@@ -320,7 +335,7 @@ impl Log {
             space,
         );
         let full = std::mem::replace(&mut self.active, next);
-        let key = self.key(full.base_offset());
+        let key = SegmentKey::appended(self.id, full.base_offset());
         let (path, size, max_timestamp) =
             (full.path().to_owned(), full.size(), full.max_timestamp());
         let (saved, written_at) = (full.saved(), full.last_append());
@@ -392,13 +407,11 @@ impl Log {
         let written = self.written();
         let mut files = Vec::new();
         if written != self.synced {
-            let from = self.synced.segment;
+            let synced = self.synced.offset;
             let sealed = self.sealed.iter().filter(|segment| {
-                segment.base_offset() >= from && segment.base_offset() <= written.segment
+                segment.next_offset() > synced && segment.base_offset() <= written.segment
             });
-            files.extend(
-                sealed.map(|segment| (self.key(segment.base_offset()), segment.path().to_owned())),
-            );
+            files.extend(sealed.map(|segment| (segment.key(self.id), segment.path().to_owned())));
             if written.segment == self.active.base_offset() && written.position > FilePosition::ZERO
             {
                 files.push((self.active_key(), self.active.path().to_owned()));
@@ -411,6 +424,43 @@ impl Log {
         if mark.offset > self.synced.offset {
             self.synced = mark;
         }
+    }
+
+    // ---- clean
+
+    /// Whether the active segment is as old as it may get, so that its records are kept from being compacted.
+    pub fn is_active_aged(&self, now: TimestampMs) -> bool {
+        let has_records = self.active.size() > FilePosition::ZERO && self.is_all_written();
+        has_records && self.active.is_aged(self.settings.roll, now)
+    }
+
+    /// The segments that are not appended to any more, oldest first.
+    pub fn sealed(&self) -> &SealedSegments {
+        &self.sealed
+    }
+
+    /// See [`SealedSegments::begin_swap`].
+    pub fn begin_swap(&mut self, group: &SegmentGroup) -> bool {
+        self.sealed.begin_swap(group)
+    }
+
+    /// The files of `cleaned`, if there is one, have taken the place of the group's.
+    pub fn end_swap(&mut self, group: &SegmentGroup, cleaned: Option<CleanedSegment>) {
+        let cleaned = cleaned.map(|cleaned| {
+            let latest = cleaned.indexes.latest();
+            SealedSegment::new(
+                &self.directory,
+                group.base_offset(),
+                group.next_offset(),
+                cleaned.size,
+                latest.map_or(TimestampMs::NONE, |latest| latest.timestamp),
+                self.settings.index_interval_bytes,
+                Some(SegmentIndexes::from(cleaned.indexes)),
+            )
+            .of_generation(group.cleaned_key(self.id).generation)
+            .written_at(group.newest())
+        });
+        self.sealed.end_swap(group, cleaned);
     }
 
     // ---- read
@@ -438,7 +488,7 @@ impl Log {
         if let Some(mut start) = at {
             let mut end =
                 start.plus((wanted.max_bytes) as u64 + self.settings.index_interval_bytes);
-            while let Some(run) = self.tail.read(key.segment, start, end.min(readable_end)) {
+            while let Some(run) = self.in_memory(key, start, end.min(readable_end)) {
                 match select(&run, wanted, readable_end, false) {
                     Selection::Batches { start, end } => {
                         return ReadPlan::Memory(run.cut(start, end));
@@ -477,7 +527,7 @@ impl Log {
             .filter(|it| it.max_timestamp() >= timestamp && it.next_offset() > self.start);
         let mut views: Vec<_> = sealed
             .map(|segment| SegmentView {
-                key: self.key(segment.base_offset()),
+                key: segment.key(self.id),
                 path: segment.path().to_owned(),
                 floor: Floor::InIndexOf(segment.clone()),
                 readable_end: self.readable_end(segment.base_offset(), segment.size()),
@@ -563,11 +613,17 @@ impl Log {
 
     // ---- inside
 
-    fn key(&self, segment: Offset) -> SegmentKey {
-        SegmentKey {
-            log: self.id,
-            segment,
+    /// What memory holds of a segment as it was appended to; of a cleaned one it holds nothing.
+    fn in_memory(
+        &self,
+        key: SegmentKey,
+        start: FilePosition,
+        end: FilePosition,
+    ) -> Option<ByteRun> {
+        if key.generation > 0 {
+            return None;
         }
+        self.tail.read(key.segment, start, end)
     }
 
     /// How far a segment may be read: up to what is written.
@@ -591,7 +647,7 @@ impl Log {
         }
         let segment = self.sealed.find(offset)?;
         Some(SegmentView {
-            key: self.key(segment.base_offset()),
+            key: segment.key(self.id),
             path: segment.path().to_owned(),
             floor: Floor::InIndexOf(segment.clone()),
             readable_end: self.readable_end(segment.base_offset(), segment.size()),

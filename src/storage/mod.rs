@@ -1,6 +1,6 @@
 //! One partition's log on disk.
 //!
-//! Owns: segments, indexes, leader epochs, producer state, recovery. Must never know: who waits for a write, requests, replicas.
+//! Owns: segments, indexes, leader epochs, producer state, compaction, recovery. Must never know: who waits for a write, requests, replicas.
 //! Runs on: the core that owns the partition; what touches files through std::fs runs on its blocking threads.
 //! After a crash: everything up to the recovery point, and every whole batch behind it up to the first damaged one.
 
@@ -11,6 +11,7 @@ pub mod batch_selection;
 pub mod byte_run;
 pub mod checkpoint;
 pub mod checksum_frame;
+pub mod cleaner;
 pub mod file_error;
 pub mod index_builder;
 mod index_check;
@@ -31,6 +32,7 @@ mod recovery_start;
 mod replay;
 pub mod retention;
 pub mod scan;
+mod sealed_scan;
 pub mod sealed_segment;
 pub mod sealed_segments;
 pub mod segment_indexes;

@@ -207,6 +207,13 @@ impl ProducerState {
             .collect()
     }
 
+    /// Where each producer's last batch ends.
+    pub fn last_offsets(&self) -> FxHashMap<ProducerId, Offset> {
+        let last = self.producers.iter();
+        last.map(|(&id, entry)| (id, entry.last().last_offset))
+            .collect()
+    }
+
     pub(super) fn sorted(&self) -> Vec<(ProducerId, &ProducerEntry)> {
         let mut entries: Vec<_> = self
             .producers

@@ -116,6 +116,11 @@ impl ReadAhead {
         self.inner.borrow_mut().forget(|key| key.segment.log == log);
     }
 
+    /// Forgets a segment's blocks, when its file is no longer part of the log.
+    pub fn forget_segment(&self, segment: SegmentKey) {
+        self.inner.borrow_mut().forget(|key| key.segment == segment);
+    }
+
     fn holds(&self, key: BlockKey) -> bool {
         self.inner.borrow().blocks.contains_key(&key)
     }
@@ -263,10 +268,7 @@ mod tests {
     use crate::model::Offset;
 
     fn segment_key(log: u64) -> SegmentKey {
-        SegmentKey {
-            log: LogId(log),
-            segment: Offset(0),
-        }
+        SegmentKey::appended(LogId(log), Offset(0))
     }
 
     fn holding(blocks: &[(u64, u64)]) -> Inner {

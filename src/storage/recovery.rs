@@ -7,6 +7,7 @@ use crate::model::{FilePosition, LeaderEpoch, Offset, TopicPartition};
 
 use super::atomic_file;
 use super::checkpoint::{CheckpointDamage, PartitionCheckpoint, RecoveryPoint};
+use super::cleaner::swap;
 use super::file_error::FileError;
 use super::index_files::{self, IndexTail};
 use super::leader_epochs::{LeaderEpochs, LeaderEpochsDamage};
@@ -65,6 +66,7 @@ pub fn recover(
             expected: partition,
         });
     }
+    swap::finish_interrupted(dir)?;
     let files = PartitionFiles::list(dir)?;
     Ok(Recovery {
         dir,

@@ -12,6 +12,7 @@ use super::producer_state::{ProducerBatch, ProducerState};
 use super::recovery::{RecoveryRules, SealedSegmentInfo};
 use super::recovery_start::RecoveryStart;
 use super::scan::{ScanEnd, ScanStart, ScanStop, scan_file};
+use super::sealed_scan::scan_sealed;
 use super::segment_name::{SegmentFileKind, SegmentFileName};
 
 /// The log as reading it forward from a start shows it. Nothing is cut or removed yet: the whole indexes of segments that
@@ -64,7 +65,7 @@ impl Replay {
             let next_segment = following.peek().copied();
             let size_bytes = files.segments.get(&scan.segment).copied().unwrap_or(0);
             let on_batch = |header: &RecordBatchHeader, position: FilePosition| {
-                indexes.on_batch(header.last_offset(), header.max_timestamp, position);
+                indexes.on_batch(header.last_offset(), header.newest_record(), position);
                 epochs.assign(header.leader_epoch, header.base_offset);
                 if let Some(batch) =
                     ProducerBatch::of(header).filter(|_| header.base_offset >= producers_known_to)
@@ -149,5 +150,8 @@ fn scan_segment(
         });
     }
     let path = dir.join(SegmentFileName::new(start.segment, SegmentFileKind::Log).to_string());
-    scan_file(&path, start, next_segment, on_batch)
+    match next_segment {
+        Some(segment_end) => scan_sealed(&path, start, segment_end, on_batch),
+        None => scan_file(&path, start, None, on_batch),
+    }
 }

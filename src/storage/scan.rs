@@ -105,6 +105,25 @@ pub fn scan(
     source: &mut impl BufRead,
     start: ScanStart,
     segment_end: Option<Offset>,
+    on_batch: impl FnMut(&RecordBatchHeader, FilePosition),
+) -> io::Result<ScanEnd> {
+    scan_batches(source, start, segment_end, Continuity::Unbroken, on_batch)
+}
+
+/// How the batches of a segment must follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Continuity {
+    /// As they were appended: offset by offset.
+    Unbroken,
+    /// As compaction left them: upwards.
+    WithGaps,
+}
+
+fn scan_batches(
+    source: &mut impl BufRead,
+    start: ScanStart,
+    segment_end: Option<Offset>,
+    continuity: Continuity,
     mut on_batch: impl FnMut(&RecordBatchHeader, FilePosition),
 ) -> io::Result<ScanEnd> {
     let ScanStart {
@@ -133,7 +152,12 @@ pub fn scan(
             next_offset,
             leader_epoch,
         };
-        let header = match check_header(&header_bytes[..have_bytes], expected, segment_end) {
+        let header = match check_header(
+            &header_bytes[..have_bytes],
+            expected,
+            segment_end,
+            continuity,
+        ) {
             Ok(header) => header,
             Err(bad) => break ScanStop::BadBatch(bad),
         };
@@ -175,20 +199,44 @@ pub fn scan_file(
     segment_end: Option<Offset>,
     on_batch: impl FnMut(&RecordBatchHeader, FilePosition),
 ) -> Result<ScanEnd, FileError> {
+    scan_batches_of_file(path, start, segment_end, Continuity::Unbroken, on_batch)
+}
+
+/// Scans the file of a segment that compaction has made: offsets may be missing between its batches, and records in them.
+pub fn scan_cleaned_file(
+    path: &Path,
+    start: ScanStart,
+    segment_end: Option<Offset>,
+    on_batch: impl FnMut(&RecordBatchHeader, FilePosition),
+) -> Result<ScanEnd, FileError> {
+    scan_batches_of_file(path, start, segment_end, Continuity::WithGaps, on_batch)
+}
+
+fn scan_batches_of_file(
+    path: &Path,
+    start: ScanStart,
+    segment_end: Option<Offset>,
+    continuity: Continuity,
+    on_batch: impl FnMut(&RecordBatchHeader, FilePosition),
+) -> Result<ScanEnd, FileError> {
     let mut file = File::open(path).map_err(FileError::of("open", path))?;
     file.seek(SeekFrom::Start(start.position.0))
         .map_err(FileError::of("seek in", path))?;
     let mut source = BufReader::with_capacity(SCAN_BUFFER_BYTES, file);
-    scan(&mut source, start, segment_end, on_batch).map_err(FileError::of("read", path))
+    scan_batches(&mut source, start, segment_end, continuity, on_batch)
+        .map_err(FileError::of("read", path))
 }
 
 fn check_header(
     bytes: &[u8],
     expected: ScanStart,
     segment_end: Option<Offset>,
+    continuity: Continuity,
 ) -> Result<RecordBatchHeader, BadBatch> {
     let header = RecordBatchHeader::parse(bytes)?;
-    if header.base_offset != expected.next_offset {
+    let may_have_gaps = continuity == Continuity::WithGaps;
+    let is_gap = may_have_gaps && header.base_offset > expected.next_offset;
+    if header.base_offset != expected.next_offset && !is_gap {
         return Err(BadBatch::BaseOffset {
             expected: expected.next_offset,
             found: header.base_offset,
@@ -199,7 +247,8 @@ fn check_header(
         last_offset_delta,
         ..
     } = header;
-    if last_offset_delta < 0 || i64::from(record_count) != i64::from(last_offset_delta) + 1 {
+    let is_whole = i64::from(record_count) == i64::from(last_offset_delta) + 1;
+    if !header.counts_fit() || !is_whole && !may_have_gaps {
         return Err(BadBatch::Counts {
             record_count,
             last_offset_delta,

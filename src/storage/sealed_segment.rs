@@ -1,11 +1,13 @@
 //! A sealed segment: exact length, never written again. Its indexes are read when somebody looks something up in it.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use crate::io::event::Event;
 use crate::model::{FilePosition, Offset, TimestampMs};
 use crate::storage::file_error::FileError;
+use crate::storage::log::{LogId, SegmentKey};
 use crate::storage::offset_index::SegmentEnd;
 use crate::storage::segment_indexes::SegmentIndexes;
 use crate::storage::segment_name::{SegmentFileKind, SegmentFileName};
@@ -18,7 +20,13 @@ pub struct SealedSegment {
     written_at: TimestampMs,
     path: PathBuf,
     index_interval_bytes: u64,
+    generation: u32,
     indexes: RefCell<Option<Rc<SegmentIndexes>>>,
+    /// Reads of the index files that are under way.
+    loading_count: Cell<u32>,
+    loaded: Event,
+    /// The files of its name are, or are about to be, another segment's.
+    is_replaced: Cell<bool>,
 }
 
 impl SealedSegment {
@@ -40,7 +48,29 @@ impl SealedSegment {
             index_interval_bytes,
             path: directory
                 .join(SegmentFileName::new(base_offset, SegmentFileKind::Log).to_string()),
+            generation: 0,
             indexes: RefCell::new(indexes.map(Rc::new)),
+            loading_count: Cell::new(0),
+            loaded: Event::new(),
+            is_replaced: Cell::new(false),
+        }
+    }
+
+    /// The same as a later generation of the files of this name.
+    pub fn of_generation(self, generation: u32) -> Self {
+        Self { generation, ..self }
+    }
+
+    /// How often the files of its name were replaced before.
+    pub fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    pub fn key(&self, log: LogId) -> SegmentKey {
+        SegmentKey {
+            log,
+            segment: self.base_offset,
+            generation: self.generation,
         }
     }
 
@@ -98,11 +128,30 @@ impl SealedSegment {
             offset: self.next_offset,
             position: self.size,
         };
+        if self.is_replaced.get() {
+            return Err(FileError {
+                operation: "read the replaced indexes of",
+                path: self.path.clone(),
+                source: std::io::ErrorKind::NotFound.into(),
+            });
+        }
         let load = move || SegmentIndexes::load(&directory, base_offset, end, interval_bytes);
-        let indexes = crate::io::blocking::run(load).await?;
-        let indexes = Rc::new(indexes);
+        self.loading_count.set(self.loading_count.get() + 1);
+        let indexes = crate::io::blocking::run(load).await;
+        self.loading_count.set(self.loading_count.get() - 1);
+        self.loaded.notify();
+        let indexes = Rc::new(indexes?);
         *self.indexes.borrow_mut() = Some(indexes.clone());
         Ok(indexes)
+    }
+
+    /// From here on its index files are not read (or made anew) any more. Completes when nobody does: then they may be replaced. Who
+    /// reads the segment without having its indexes gets an error, and looks for the one that took its place.
+    pub async fn retire(&self) {
+        self.is_replaced.set(true);
+        while self.loading_count.get() > 0 {
+            self.loaded.wait().await;
+        }
     }
 
     /// Lets go of indexes that are on disk too. A log that nobody reads holds none.

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use crate::model::{FilePosition, Offset, TimestampMs};
+use crate::storage::cleaner::segment_group::SegmentGroup;
 use crate::storage::index_files::IndexTail;
 use crate::storage::log::SegmentKey;
 use crate::storage::retention::{Due, RetentionRules, SegmentAge};
@@ -30,6 +31,8 @@ pub struct SealedSegments {
     rolled: VecDeque<ToSeal>,
     /// Handed out to be sealed and not yet done.
     being_sealed_count: usize,
+    /// Files of some are just being replaced, so that none may leave.
+    is_swapping: bool,
 }
 
 impl SealedSegments {
@@ -38,6 +41,7 @@ impl SealedSegments {
             segments: segments.map(Rc::new).collect(),
             rolled: VecDeque::new(),
             being_sealed_count: 0,
+            is_swapping: false,
         }
     }
 
@@ -107,7 +111,7 @@ impl SealedSegments {
     }
 
     /// Why each of the oldest is due, as far as they are, in a log of `log_bytes` in all that starts at `start`. None is due that reaches
-    /// above `below`, or that is still on its way to be sealed.
+    /// above `below`, or that is still on its way to be sealed; none at all while some are being replaced.
     pub fn due(
         &self,
         rules: RetentionRules,
@@ -143,9 +147,41 @@ impl SealedSegments {
         self.segments.drain(..count).collect()
     }
 
-    /// How many have their exact length and their indexes on disk.
+    /// If all of `group` are still here, they stay until [`Self::end_swap`], and true.
+    pub fn begin_swap(&mut self, group: &SegmentGroup) -> bool {
+        assert!(!self.is_swapping, "one group is replaced at a time");
+        self.is_swapping = self.place_of(group).is_some();
+        self.is_swapping
+    }
+
+    /// Puts the cleaned segment, if there is one, in the place of those that it was made from.
+    pub fn end_swap(&mut self, group: &SegmentGroup, cleaned: Option<SealedSegment>) {
+        assert!(self.is_swapping, "a swap has begun");
+        self.is_swapping = false;
+        if let Some(cleaned) = cleaned {
+            let at = self
+                .place_of(group)
+                .expect("segments that are swapped stay");
+            self.segments.drain(at..at + group.segments().len());
+            self.segments.insert(at, Rc::new(cleaned));
+        }
+    }
+
+    fn place_of(&self, group: &SegmentGroup) -> Option<usize> {
+        let first = group.base_offset();
+        let at = self.segments.partition_point(|it| it.base_offset() < first);
+        let here = self.segments.iter().skip(at);
+        let mut both = here.zip(group.segments());
+        let is_whole = self.segments.len() >= at + group.segments().len();
+        (is_whole && both.all(|(here, there)| Rc::ptr_eq(here, there))).then_some(at)
+    }
+
+    /// How many have their exact length and their indexes on disk; none as long as some are being replaced.
     fn sealed_count(&self) -> usize {
-        self.segments.len() - self.rolled.len() - self.being_sealed_count
+        match self.is_swapping {
+            true => 0,
+            false => self.segments.len() - self.rolled.len() - self.being_sealed_count,
+        }
     }
 }
 

@@ -11,6 +11,12 @@ pub const DELETED_SUFFIX: &str = ".deleted";
 /// The end of a file's name that was being written when the process died; it never was part of the log.
 pub const UNFINISHED_SUFFIX: &str = ".tmp";
 
+/// The end of a file's name that compaction writes; it becomes part of the log only by a swap.
+pub const CLEANED_SUFFIX: &str = ".cleaned";
+
+/// The end of a cleaned segment's name while it takes the place of others: a start finishes that.
+pub const SWAP_SUFFIX: &str = ".swap";
+
 /// What a file of a segment holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SegmentFileKind {
@@ -87,7 +93,9 @@ pub fn spare_file() -> String {
 
 /// Whether a file is the leftover of something that a crash interrupted, to be removed at the next start.
 pub fn is_leftover(name: &str) -> bool {
-    name.ends_with(DELETED_SUFFIX) || name.ends_with(UNFINISHED_SUFFIX)
+    [DELETED_SUFFIX, UNFINISHED_SUFFIX, CLEANED_SUFFIX]
+        .iter()
+        .any(|suffix| name.ends_with(suffix))
 }
 
 #[cfg(test)]
@@ -135,6 +143,8 @@ mod tests {
     fn leftovers_are_known_by_their_end() {
         assert!(is_leftover("00000000000000000000.log.deleted"));
         assert!(is_leftover("partition.checkpoint.tmp"));
+        assert!(is_leftover("00000000000000000000.index.cleaned"));
+        assert!(!is_leftover("00000000000000000000.log.swap"));
         assert!(!is_leftover("00000000000000000000.log"));
     }
 }

@@ -66,6 +66,14 @@ impl SegmentTimes {
         self.last_append
     }
 
+    /// How long ago its first batch was appended; zero where there is none.
+    pub fn age_ms(&self, now: TimestampMs) -> i64 {
+        match self.first_append {
+            TimestampMs::NONE => 0,
+            first => now.0.saturating_sub(first.0),
+        }
+    }
+
     /// What the segment would span with one more batch; negative where that is older than the first.
     pub fn span_ms(&self, max_timestamp: TimestampMs, now: TimestampMs) -> i64 {
         if self.first_batch > TimestampMs::NONE {

@@ -12,7 +12,8 @@ use super::leader_epochs::{LEADER_EPOCHS_FILE, LeaderEpochs, LeaderEpochsDamage}
 use super::offset_index::IndexDamage;
 use super::partition_files::PartitionFiles;
 use super::producer_snapshot::{self, SnapshotDamage};
-use super::scan::BadBatch;
+use super::scan::{BadBatch, ScanStart};
+use super::sealed_scan::scan_sealed;
 use super::segment_name::{SegmentFileKind, SegmentFileName};
 use super::segment_walk::{Found, SegmentWalk};
 
@@ -122,6 +123,8 @@ struct Verifier<'a> {
     epochs: Option<LeaderEpochs>,
     /// Of the batch in front, over all segments.
     leader_epoch: LeaderEpoch,
+    /// Whether the gaps of the segment that is read are compaction's, once that was asked.
+    is_cleaned: Option<bool>,
     found: Verification,
 }
 
@@ -134,6 +137,7 @@ impl<'a> Verifier<'a> {
             point: None,
             epochs: None,
             leader_epoch: LeaderEpoch::UNKNOWN,
+            is_cleaned: None,
             found: Verification::default(),
         };
         verifier.read_state()?;
@@ -184,11 +188,18 @@ impl<'a> Verifier<'a> {
             saved.map(|point| point.index_lengths),
         )?;
         let mut walk = SegmentWalk::open(&path)?;
+        self.is_cleaned = None;
         let mut end = (FilePosition::ZERO, base_offset);
         while let Some((position, found)) = walk.read_next()? {
             let fault: Fault = match found {
                 Found::Batch { header, crc } => {
-                    self.batch(&path, (position, end.1), &header, crc);
+                    self.batch(&path, position, &header, crc);
+                    self.order(
+                        &path,
+                        (position, end.1),
+                        &header,
+                        (base_offset, next_segment),
+                    )?;
                     if self.records {
                         self.records(&path, position, &header, walk.batch());
                     }
@@ -219,7 +230,7 @@ impl<'a> Verifier<'a> {
     fn batch(
         &mut self,
         path: &Path,
-        (position, expected): (FilePosition, Offset),
+        position: FilePosition,
         header: &RecordBatchHeader,
         crc: Option<u32>,
     ) {
@@ -227,22 +238,6 @@ impl<'a> Verifier<'a> {
         if let Some(computed) = crc {
             let declared = header.crc;
             faults.push(BadBatch::Crc { declared, computed }.into());
-        }
-        if header.base_offset != expected {
-            let found = header.base_offset;
-            faults.push(BadBatch::BaseOffset { expected, found }.into());
-        }
-        let RecordBatchHeader {
-            record_count,
-            last_offset_delta,
-            ..
-        } = *header;
-        if i64::from(record_count) != i64::from(last_offset_delta) + 1 || record_count < 1 {
-            let counts = BadBatch::Counts {
-                record_count,
-                last_offset_delta,
-            };
-            faults.push(counts.into());
         }
         let (last, found) = (self.leader_epoch, header.leader_epoch);
         let known = self
@@ -260,6 +255,49 @@ impl<'a> Verifier<'a> {
         }
     }
 
+    /// Whether the batch is the log's next one. Missing offsets and records are no fault where compaction took them.
+    fn order(
+        &mut self,
+        path: &Path,
+        (position, expected): (FilePosition, Offset),
+        header: &RecordBatchHeader,
+        (segment, next_segment): (Offset, Option<Offset>),
+    ) -> Result<(), FileError> {
+        let RecordBatchHeader {
+            base_offset: found,
+            record_count,
+            last_offset_delta,
+            ..
+        } = *header;
+        let is_next = found == expected;
+        let is_whole =
+            record_count > 0 && i64::from(record_count) == i64::from(last_offset_delta) + 1;
+        if is_next && is_whole {
+            return Ok(());
+        }
+        let is_cleaned = match (self.is_cleaned, next_segment) {
+            (Some(is_cleaned), _) => is_cleaned,
+            (None, None) => false,
+            (None, Some(segment_end)) => {
+                let start = ScanStart::of_segment(segment, LeaderEpoch::UNKNOWN);
+                scan_sealed(path, start, segment_end, |_, _| {})?.next_offset == segment_end
+            }
+        };
+        self.is_cleaned = Some(is_cleaned);
+        if !is_cleaned && !is_next {
+            let fault = BadBatch::BaseOffset { expected, found };
+            self.report(path.to_owned(), position, found, fault.into());
+        }
+        if !is_cleaned && !is_whole {
+            let fault = BadBatch::Counts {
+                record_count,
+                last_offset_delta,
+            };
+            self.report(path.to_owned(), position, found, fault.into());
+        }
+        Ok(())
+    }
+
     fn records(
         &mut self,
         path: &Path,
@@ -269,6 +307,8 @@ impl<'a> Verifier<'a> {
     ) {
         let fault = match max_timestamp(batch) {
             Err(error) => error.into(),
+            // Compaction has taken all of them; the time is kept as it was.
+            Ok(_) if header.record_count == 0 => return,
             Ok(records)
                 if header.attributes.timestamp_type() == TimestampType::CreateTime
                     && records != header.max_timestamp =>

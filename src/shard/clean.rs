@@ -1,0 +1,399 @@
+//! Compaction of the shard's logs, one at a time, in the queue for what may wait: which log, how fast, and putting what was cleaned
+//! into its place.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::Duration;
+
+use crate::config::TopicConfig;
+use crate::io::clock::Monotonic;
+use crate::io::{blocking, executor};
+use crate::metrics::{Counter, Gauge};
+use crate::model::limits::CLEANING_RETRY_MS;
+use crate::model::{Offset, TimestampMs};
+use crate::shard::checkpoint::{CheckpointTurn, SyncBy};
+use crate::shard::hosted::HostedPartition;
+use crate::shard::runtime::Shard;
+use crate::storage::cleaner::checkpoint;
+use crate::storage::cleaner::cleaned_file::CleanedSegment;
+use crate::storage::cleaner::cleaning::{Cleaning, CleaningError, Work};
+use crate::storage::cleaner::dirtiness::{CleaningBounds, Dirtiness};
+use crate::storage::cleaner::pace::Pace;
+use crate::storage::cleaner::segment_group::SegmentGroup;
+use crate::storage::cleaner::segment_source::SegmentSource;
+use crate::storage::cleaner::swap::{self, Swap};
+use crate::storage::file_error::FileError;
+use crate::storage::open_files::Retired;
+use crate::storage::sealed_segment::SealedSegment;
+use crate::storage::segment_name::CLEANED_SUFFIX;
+
+/// What the cleaner knows of a partition.
+#[derive(Default)]
+pub struct CleanerState {
+    /// `None` until the checkpoint was read.
+    first_dirty: Cell<Option<Offset>>,
+    /// After a failure: not before this.
+    retry_at: Cell<Monotonic>,
+    /// The base offset of the first dirty segment, and how old it is, where that was asked for.
+    dirty_since: Cell<Option<(Offset, TimestampMs)>>,
+}
+
+impl Shard {
+    /// Runs as long as the shard does: every `log.cleaner.backoff.ms`, and again at once as long as there is something to clean.
+    pub(super) async fn clean_logs(self: Rc<Self>) {
+        while !self.is_stopping() {
+            executor::sleep(Duration::from_millis(self.config().cleaner_backoff_ms)).await;
+            while let Some((partition, dirtiness)) = self.dirtiest().await {
+                self.clean(&partition, dirtiness).await;
+            }
+        }
+    }
+
+    /// The log that needs cleaning most, of those that need it.
+    async fn dirtiest(self: &Rc<Self>) -> Option<(Rc<HostedPartition>, Dirtiness)> {
+        if self.is_stopping() || self.log_dir().failure().is_some() {
+            return None;
+        }
+        let mut dirtiest: Option<(Rc<HostedPartition>, Dirtiness)> = None;
+        let mut ratio_max: f64 = 0.0;
+        for partition in self.partitions() {
+            let config = partition.config.get();
+            if !config.cleanup_policy.compact {
+                continue;
+            }
+            let is_aged = {
+                let leader = partition.leader.borrow();
+                leader.log().is_active_aged(self.clock().now())
+            };
+            if is_aged {
+                self.roll_now(&partition).await;
+            }
+            let Some(dirtiness) = self.dirtiness(&partition).await else {
+                continue;
+            };
+            ratio_max = ratio_max.max(dirtiness.ratio());
+            let is_due = !dirtiness.is_clean()
+                && (dirtiness.ratio() > config.min_cleanable_dirty_ratio
+                    || self.is_overdue(&partition, &dirtiness).await);
+            let is_more = |(_, most): &(_, Dirtiness)| dirtiness.ratio() > most.ratio();
+            if is_due
+                && self.clock().monotonic() >= partition.cleaner.retry_at.get()
+                && dirtiest.as_ref().is_none_or(is_more)
+            {
+                dirtiest = Some((partition, dirtiness));
+            }
+        }
+        self.metrics().set_gauge(
+            Gauge::CleanerDirtyPercentMax,
+            (ratio_max * 100.0).round() as u64,
+        );
+        dirtiest
+    }
+
+    /// `None` if it cannot be told now: the checkpoint does not read, or a segment is being sealed.
+    async fn dirtiness(&self, partition: &HostedPartition) -> Option<Dirtiness> {
+        let state = &partition.cleaner;
+        if state.first_dirty.get().is_none() {
+            if partition.leader.borrow().log().sealed().is_empty() {
+                return None;
+            }
+            let directory = partition.directory();
+            let read = blocking::run(move || checkpoint::read(&directory)).await;
+            let first_dirty = match read {
+                Ok(Some(Ok(offset))) => offset,
+                Ok(None) => Offset::ZERO,
+                Ok(Some(Err(damage))) => {
+                    tracing::warn!(topic = %partition.topic, partition = %partition.partition.partition, %damage, "the cleaner's checkpoint is of no use: the whole log counts as dirty");
+                    Offset::ZERO
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "the cleaner's checkpoint was not read");
+                    return None;
+                }
+            };
+            state.first_dirty.set(Some(first_dirty));
+        }
+        let leader = partition.leader.borrow();
+        let log = leader.log();
+        if !log.is_sealed_up() {
+            return None;
+        }
+        let active = log.active().base_offset();
+        // An offset from another time of this log is of no use.
+        let first_dirty = state.first_dirty.get().filter(|offset| *offset <= active);
+        let bounds = CleaningBounds {
+            first_dirty: first_dirty.unwrap_or(Offset::ZERO).max(log.start()),
+            below: leader.high_watermark().min(log.synced().offset),
+            min_lag_ms: partition.config.get().min_compaction_lag_ms,
+            now: self.clock().now(),
+        };
+        Some(Dirtiness::of(log.sealed().iter(), bounds))
+    }
+
+    /// Whether the first dirty segment is older than `max.compaction.lag.ms`.
+    async fn is_overdue(&self, partition: &HostedPartition, dirtiness: &Dirtiness) -> bool {
+        let max_lag_ms = partition.config.get().max_compaction_lag_ms;
+        if max_lag_ms == TopicConfig::NEVER {
+            return false;
+        }
+        let segment = {
+            let leader = partition.leader.borrow();
+            leader.log().sealed().find(dirtiness.first_dirty).cloned()
+        };
+        let Some(segment) = segment else {
+            return false;
+        };
+        let since = match partition.cleaner.dirty_since.get() {
+            Some((base_offset, since)) if base_offset == segment.base_offset() => since,
+            _ => {
+                let source = SegmentSource::open(&segment, partition.log_id(), self.files()).await;
+                let Ok(mut source) = source else {
+                    return false;
+                };
+                let Ok(Some((header, _))) = source.next_batch().await else {
+                    return false;
+                };
+                let since = header.max_timestamp;
+                partition
+                    .cleaner
+                    .dirty_since
+                    .set(Some((segment.base_offset(), since)));
+                since
+            }
+        };
+        let age_ms = self.clock().now().0.saturating_sub(since.0);
+        since > TimestampMs::NONE && u64::try_from(age_ms).is_ok_and(|age| age > max_lag_ms)
+    }
+
+    async fn clean(self: &Rc<Self>, partition: &Rc<HostedPartition>, dirtiness: Dirtiness) {
+        let started = self.clock().monotonic();
+        let before_bytes = partition.leader.borrow().log().size_bytes();
+        let (topic, index) = (&partition.topic, partition.partition.partition);
+        let cleaned = self.clean_log(partition, dirtiness).await;
+        let took = self.clock().monotonic().since(started);
+        self.metrics()
+            .count(Counter::CleanerMs, took.as_millis() as u64);
+        let is_gone = partition.flags.is_gone.get() || self.is_stopping();
+        match cleaned {
+            Ok(()) => {
+                let after_bytes = partition.leader.borrow().log().size_bytes();
+                self.metrics().count(Counter::CleanerRuns, 1);
+                tracing::info!(%topic, partition = %index, before_bytes, after_bytes, took_ms = took.as_millis() as u64, "compacted");
+            }
+            Err(CleaningError::Ended) => {
+                self.leave_alone(partition, self.config().cleaner_backoff_ms)
+            }
+            // Whatever it was: its files are gone with it.
+            Err(_) if is_gone => {}
+            Err(error) => {
+                self.metrics().count(Counter::CleanerFailures, 1);
+                tracing::error!(%topic, partition = %index, %error, "compaction failed; it is tried again later");
+                if error.is_device_failure() {
+                    self.log_dir().fail(&error);
+                }
+                self.leave_alone(partition, CLEANING_RETRY_MS);
+            }
+        }
+    }
+
+    fn leave_alone(&self, partition: &HostedPartition, ms: u64) {
+        let retry_at = self.clock().monotonic() + Duration::from_millis(ms);
+        partition.cleaner.retry_at.set(retry_at);
+    }
+
+    /// Cleans up to where `dirtiness` says, in as many passes as the keys need.
+    async fn clean_log(
+        self: &Rc<Self>,
+        partition: &Rc<HostedPartition>,
+        dirtiness: Dirtiness,
+    ) -> Result<(), CleaningError> {
+        // A start must not look for its recovery point in a segment that is replaced, so the point moves on to the active one.
+        self.checkpoint(partition, SyncBy::Request)
+            .await
+            .map_err(|_| CleaningError::Ended)?;
+        let map_bytes =
+            self.config().cleaner_dedupe_buffer_bytes / usize::from(self.router().shard_count());
+        let directory = partition.directory();
+        let mut first_dirty = dirtiness.first_dirty;
+        let pace = RefCell::new(Pace::starting(self.clock().monotonic()));
+        let mut supervisor = async |work: Work| self.supervise(partition, &pace, work).await;
+        while first_dirty < dirtiness.first_uncleanable {
+            let config = partition.config.get();
+            let cleaning = Cleaning {
+                log: partition.log_id(),
+                dir: &directory,
+                files: self.files(),
+                pool: self.pool(),
+                index_interval_bytes: config.index_interval_bytes,
+                now: self.clock().now(),
+                delete_retention_ms: config.delete_retention_ms,
+            };
+            let (segments, last_of_producers) = {
+                let leader = partition.leader.borrow();
+                let sealed = leader.log().sealed().iter();
+                let cleanable = sealed
+                    .take_while(|it| it.next_offset() <= dirtiness.first_uncleanable)
+                    .cloned();
+                let segments: Vec<Rc<SealedSegment>> = cleanable.collect();
+                (segments, leader.producers().last_offsets())
+            };
+            let map = cleaning
+                .map_keys(&segments, first_dirty, map_bytes, &mut supervisor)
+                .await?;
+            if map.end() <= first_dirty {
+                return Err(CleaningError::Ended);
+            }
+            let reached = segments.partition_point(|it| it.base_offset() < map.end());
+            for group in SegmentGroup::divide(&segments[..reached], config.segment_bytes) {
+                let cleaned = cleaning
+                    .clean(&group, &map, &last_of_producers, &mut supervisor)
+                    .await;
+                match cleaned {
+                    Ok(Some(cleaned)) => self.replace(partition, &group, cleaned).await?,
+                    Ok(None) => self.discard(partition, &group).await,
+                    Err(error) => {
+                        self.discard(partition, &group).await;
+                        return Err(error);
+                    }
+                }
+            }
+            first_dirty = map.end();
+            self.note_cleaned(partition, first_dirty).await?;
+        }
+        Ok(())
+    }
+
+    /// Counts what a cleaning did, keeps it waiting, and ends it where it may not go on.
+    async fn supervise(
+        &self,
+        partition: &HostedPartition,
+        pace: &RefCell<Pace>,
+        work: Work,
+    ) -> Result<(), CleaningError> {
+        let metrics = self.metrics();
+        metrics.count(Counter::CleanerReadBytes, work.read_bytes);
+        metrics.count(Counter::CleanerWriteBytes, work.written_bytes);
+        metrics.count(Counter::CleanerRecordsRemoved, work.removed_records);
+        let per_second =
+            self.config().cleaner_io_bytes_per_second / f64::from(self.router().shard_count());
+        let now = self.clock().monotonic();
+        let bytes = work.read_bytes + work.written_bytes;
+        let wait = pace.borrow_mut().spend(bytes, per_second, now);
+        if wait >= Duration::from_millis(1) {
+            executor::sleep(wait).await;
+        } else {
+            executor::yield_if_needed().await;
+        }
+        self.check_may_clean(partition)
+    }
+
+    fn check_may_clean(&self, partition: &HostedPartition) -> Result<(), CleaningError> {
+        let may = !self.is_stopping()
+            && !partition.flags.is_gone.get()
+            && partition.config.get().cleanup_policy.compact
+            && self.log_dir().failure().is_none();
+        may.then_some(()).ok_or(CleaningError::Ended)
+    }
+
+    /// Puts a cleaned segment in the place of its group: on disk, then for whoever reads from here on.
+    async fn replace(
+        self: &Rc<Self>,
+        partition: &Rc<HostedPartition>,
+        group: &SegmentGroup,
+        cleaned: CleanedSegment,
+    ) -> Result<(), CleaningError> {
+        let turn = CheckpointTurn::wait(partition).await;
+        let begun = match self.check_may_clean(partition) {
+            Ok(()) if partition.leader.borrow_mut().log_mut().begin_swap(group) => Ok(()),
+            // Retention was faster.
+            Ok(()) => Err(CleaningError::Ended),
+            Err(ended) => Err(ended),
+        };
+        let (directory, index_tail) = (partition.directory(), cleaned.index_tail());
+        let stored = match begun {
+            Ok(()) => {
+                let directory = directory.clone();
+                let store = move || index_tail.write_with_suffix(&directory, CLEANED_SUFFIX);
+                blocking::run(store).await.map_err(CleaningError::from)
+            }
+            Err(ended) => {
+                drop(turn);
+                self.discard(partition, group).await;
+                return Err(ended);
+            }
+        };
+        if let Err(error) = stored {
+            partition
+                .leader
+                .borrow_mut()
+                .log_mut()
+                .end_swap(group, None);
+            drop(turn);
+            self.discard(partition, group).await;
+            return Err(error);
+        }
+        // From here on nobody opens the old files any more; who wants to read them waits for the cleaned one.
+        let log = partition.log_id();
+        for segment in group.segments() {
+            self.files()
+                .retire(Retired::Segment(segment.key(log)))
+                .await;
+            segment.retire().await;
+        }
+        let swap = Swap::new(&directory, &group.base_offsets());
+        if let Err(error) = blocking::run(move || swap.run()).await {
+            // How far it came is only known to the next start.
+            self.fail_partition(partition, &error);
+            return Err(error.into());
+        }
+        let removed_bytes = group.size_bytes().saturating_sub(cleaned.size.0);
+        let mut checkpointed = partition.checkpointed.get();
+        checkpointed.size_bytes = checkpointed.size_bytes.saturating_sub(removed_bytes);
+        partition.checkpointed.set(checkpointed);
+        partition
+            .leader
+            .borrow_mut()
+            .log_mut()
+            .end_swap(group, Some(cleaned));
+        drop(turn);
+        if !partition.flags.is_active.get() {
+            // Nobody puts it to rest again.
+            partition.leader.borrow_mut().log_mut().release_memory();
+        }
+        for segment in group.segments() {
+            self.read_ahead().forget_segment(segment.key(log));
+        }
+        self.files().close(group.cleaned_key(log));
+        Ok(())
+    }
+
+    /// Removes what was cleaned of a group and is not to take its place.
+    async fn discard(&self, partition: &Rc<HostedPartition>, group: &SegmentGroup) {
+        self.files().close(group.cleaned_key(partition.log_id()));
+        let turn = CheckpointTurn::wait(partition).await;
+        // The directory of a deleted topic may be another's by now.
+        if !partition.flags.is_gone.get() {
+            let (directory, base_offset) = (partition.directory(), group.base_offset());
+            let removed = blocking::run(move || swap::remove_cleaned(&directory, base_offset));
+            if let Err(error) = removed.await {
+                tracing::warn!(%error, "what was cleaned in vain stays until the next start");
+            }
+        }
+        drop(turn);
+    }
+
+    async fn note_cleaned(
+        &self,
+        partition: &Rc<HostedPartition>,
+        first_dirty: Offset,
+    ) -> Result<(), CleaningError> {
+        let turn = CheckpointTurn::wait(partition).await;
+        self.check_may_clean(partition)?;
+        let directory = partition.directory();
+        let written: Result<(), FileError> =
+            blocking::run(move || checkpoint::write(&directory, first_dirty)).await;
+        drop(turn);
+        partition.cleaner.first_dirty.set(Some(first_dirty));
+        written.map_err(CleaningError::from)
+    }
+}

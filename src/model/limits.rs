@@ -224,7 +224,7 @@ pub const DIR_LOCK_WAIT_FOR_LIVING_OWNER_MS: u64 = 1_000;
 pub const DIR_LOCK_RETRY_MS: u64 = 10;
 
 /// How long a log is left alone whose compaction failed.
-pub const CLEANING_RETRY_MS: u64 = 30_000;
+pub const CLEANING_RETRY_MS: u64 = 10_000;
 
 /// How often a shard adds up what its partitions take on disk.
 pub const DISK_BYTES_MS: u64 = 5_000;

@@ -40,6 +40,12 @@ impl SmallDisk {
         &self.mount
     }
 
+    /// What may still be written.
+    pub fn free_bytes(&self) -> u64 {
+        let stat = rustix::fs::statvfs(&self.mount).unwrap();
+        stat.f_bavail * stat.f_frsize
+    }
+
     /// From now on the device has no blocks behind `sound_bytes`, and every write there fails. What was there is lost.
     pub fn fail_behind(&self, sound_bytes: u64) {
         let image = File::options().write(true).open(&self.image).unwrap();

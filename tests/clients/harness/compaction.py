@@ -10,7 +10,14 @@ import tempfile
 import time
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
 
 from .apache_kafka import ApacheKafka
 from .broker import BrokerError, Corelog, log_tail
@@ -152,17 +159,29 @@ def wait_until_left(broker, topic, expected):
         time.sleep(0.2)
 
 
-def create(broker, topic, delete_retention_ms):
+def create(broker, topic, delete_retention_ms, dirty_ratio="0.01"):
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     config = {
         "cleanup.policy": "compact",
         "segment.bytes": str(SEGMENT_BYTES),
         "segment.ms": str(SEGMENT_MS),
-        "min.cleanable.dirty.ratio": "0.01",
+        "min.cleanable.dirty.ratio": dirty_ratio,
         "delete.retention.ms": str(delete_retention_ms),
         "index.interval.bytes": "1024",
     }
     for future in admin.create_topics([NewTopic(topic, 1, 1, config=config)]).values():
+        future.result(TIMEOUT_S)
+
+
+def alter(broker, topic, name, value):
+    """Online: of a topic, or of the broker; None takes it back."""
+    operation = AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
+    entry = ConfigEntry(name, value, incremental_operation=operation)
+    resource = ConfigResource(
+        ResourceType.TOPIC if topic else ResourceType.BROKER, topic or "1", incremental_configs=[entry]
+    )
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    for future in admin.incremental_alter_configs([resource]).values():
         future.result(TIMEOUT_S)
 
 
@@ -213,6 +232,76 @@ def run(report, brokers, rng, record_count):
             wait_until_left(broker, drop, without)
 
         compare(report, brokers, f"{len(without)} of {len(first.rows)} records and no tombstone are left", lets_tombstones_go)
+
+
+def crash_while_cleaning(report, corelog, rng, record_count, crash_count=6):
+    """kill -9 again and again while a log is compacted, slowly: no start may lose what stays, and the work gets done in the end."""
+    topic = "compacted-through-crashes"
+    load = Load(rng, 300)
+    load.add(record_count, tombstones=True)
+    load.add_roll()
+    expected = load.compacted(keep_tombstones=True)
+    must_stay = set(expected)
+    try:
+        create(corelog, topic, 10 * DAY_MS, "1")
+        load.send(corelog, topic)
+        seen = []
+        for _ in range(crash_count):
+            # Slow enough that the kills come in the middle; no log is more dirty than 1, so until here it waited.
+            alter(corelog, None, "log.cleaner.io.max.bytes.per.second", "3000000")
+            alter(corelog, topic, "min.cleanable.dirty.ratio", "0")
+            time.sleep(rng.uniform(0.05, 1.5))
+            corelog.kill9()
+            corelog.start()
+            rows = read(corelog, topic)
+            if not must_stay <= set(rows):
+                raise BrokerError(f"{len(must_stay - set(rows))} records that stay are gone")
+            seen.append(len(rows))
+        alter(corelog, None, "log.cleaner.io.max.bytes.per.second", None)
+        wait_until_left(corelog, topic, expected)
+        report.ok(f"{crash_count} kills while {len(load.rows)} records became {len(expected)}; after each: {seen}")
+    except (BrokerError, KafkaException) as error:
+        report.fail("kills while a log is compacted", str(error))
+
+
+def delete_while_cleaning(report, corelog, rng, record_count):
+    """A topic that is deleted, or no longer compacted, while the cleaner is at it; another takes its name."""
+    topic = "deleted-while-compacted"
+    admin = AdminClient({"bootstrap.servers": corelog.bootstrap})
+    try:
+        alter(corelog, None, "log.cleaner.io.max.bytes.per.second", "1000000")
+        for change in ("delete", "reconfigure"):
+            load = Load(rng, 100)
+            load.add(record_count, tombstones=False)
+            load.add_roll()
+            create(corelog, topic, DAY_MS)
+            load.send(corelog, topic)
+            cleaned = corelog.data_dir / f"{topic}-0"
+            eventually(lambda: list(cleaned.glob("*.cleaned")), "the cleaner is at work")
+            if change == "reconfigure":
+                alter(corelog, topic, "cleanup.policy", "delete")
+                eventually(lambda: not list(cleaned.glob("*.cleaned")), "the cleaner has let go")
+                rows = read(corelog, topic)
+                if not set(load.compacted(keep_tombstones=True)) <= set(rows):
+                    raise BrokerError("records that stay are gone")
+            for future in admin.delete_topics([topic]).values():
+                future.result(TIMEOUT_S)
+            eventually(lambda: not cleaned.exists(), "the directory is gone")
+        create(corelog, topic, DAY_MS)
+        if read(corelog, topic):
+            raise BrokerError("the new topic of that name is not empty")
+        alter(corelog, None, "log.cleaner.io.max.bytes.per.second", None)
+        report.ok("a topic that is deleted or reconfigured while it is compacted")
+    except (BrokerError, KafkaException) as error:
+        report.fail("a topic that is deleted or reconfigured while it is compacted", str(error))
+
+
+def eventually(is_so, what):
+    deadline = time.monotonic() + TIMEOUT_S
+    while not is_so():
+        if time.monotonic() > deadline:
+            raise BrokerError(f"it never was so that {what}")
+        time.sleep(0.01)
 
 
 def check_files(report, corelog, libs):
@@ -272,6 +361,9 @@ def main(doc):
             brokers.append(ApacheKafka(libs, make(folder, "kafka"), KAFKA_SETTINGS))
             brokers[1].start()
             run(report, brokers, random.Random(options.seed), options.records)
+            brokers[1].stop()
+            delete_while_cleaning(report, corelog, random.Random(options.seed + 1), options.records // 2)
+            crash_while_cleaning(report, corelog, random.Random(options.seed + 2), options.records // 2)
             corelog.stop()
             check_files(report, corelog, libs)
         except (BrokerError, OSError) as error:

@@ -125,7 +125,7 @@ impl Shard {
             first_dirty: first_dirty.unwrap_or(Offset::ZERO).max(log.start()),
             below: leader.high_watermark().min(log.synced().offset),
             min_lag_ms: partition.config.get().min_compaction_lag_ms,
-            now: self.clock().now(),
+            now: self.judging_time(),
         };
         Some(Dirtiness::of(log.sealed().iter(), bounds))
     }
@@ -161,7 +161,7 @@ impl Shard {
                 since
             }
         };
-        let age_ms = self.clock().now().0.saturating_sub(since.0);
+        let age_ms = self.judging_time().0.saturating_sub(since.0);
         since > TimestampMs::NONE && u64::try_from(age_ms).is_ok_and(|age| age > max_lag_ms)
     }
 
@@ -225,7 +225,7 @@ impl Shard {
                 files: self.files(),
                 pool: self.pool(),
                 index_interval_bytes: config.index_interval_bytes,
-                now: self.clock().now(),
+                now: self.judging_time(),
                 delete_retention_ms: config.delete_retention_ms,
             };
             let (segments, last_of_producers) = {

@@ -119,6 +119,12 @@ impl Connection {
             .map_err(|source| self.io("set-up", source))
     }
 
+    /// From now on a response may take so long.
+    pub fn set_response_timeout(&mut self, timeout: Duration) -> Result<(), ClientError> {
+        self.options.response_timeout = timeout;
+        self.set_timeout(timeout)
+    }
+
     pub fn address(&self) -> &str {
         &self.address
     }
@@ -135,6 +141,20 @@ impl Connection {
     /// Sends `request` in the highest version that both sides speak and waits for its response.
     pub fn call<R: Request>(&mut self, request: &R) -> Result<R::Response, ClientError> {
         let sent = self.send(request)?;
+        self.receive_response::<R>(sent)
+    }
+
+    /// The same in a version of this range: for who measures, and so asks every broker in the same way.
+    pub fn call_between<R: Request>(
+        &mut self,
+        request: &R,
+        min: i16,
+        max: i16,
+    ) -> Result<R::Response, ClientError> {
+        let api = spoken(api_of::<R>());
+        let (min, max) = (min.max(api.min), max.min(api.max));
+        let version = self.versions.choose(&self.address, api.key, min, max)?;
+        let sent = self.send_version(request, version)?;
         self.receive_response::<R>(sent)
     }
 
@@ -256,10 +276,7 @@ impl Connection {
             .write_all(&frame)
             .map_err(|source| self.io("send", source))?;
         self.traffic.sent_bytes += frame.len() as u64;
-        Ok(Sent {
-            correlation_id,
-            version,
-        })
+        Ok(Sent::new(correlation_id, version))
     }
 
     /// Reads the next frame, without its size, into the start of `buffer` and returns its length. The buffer
@@ -342,6 +359,13 @@ impl Connection {
 }
 
 impl Sent {
+    pub fn new(correlation_id: i32, version: i16) -> Self {
+        Self {
+            correlation_id,
+            version,
+        }
+    }
+
     pub fn correlation_id(&self) -> i32 {
         self.correlation_id
     }

@@ -67,6 +67,8 @@ pub enum ClientError {
     UnknownNode { node: NodeId, known: Vec<NodeId> },
     #[error("the topic '{topic}' {reason}")]
     Topic { topic: String, reason: String },
+    #[error("the group '{group}' {reason}")]
+    Group { group: String, reason: String },
 }
 
 impl ClientError {
@@ -104,6 +106,7 @@ impl ClientError {
             | Self::Refused { .. }
             | Self::Records { .. }
             | Self::UnknownNode { .. }
+            | Self::Group { .. }
             | Self::Topic { .. } => false,
         }
     }
@@ -122,6 +125,7 @@ impl ErrorCode {
     pub const LEADER_NOT_AVAILABLE: Self = Self(5);
     pub const REQUEST_TIMED_OUT: Self = Self(7);
     pub const NETWORK_EXCEPTION: Self = Self(13);
+    pub const COORDINATOR_NOT_AVAILABLE: Self = Self(15);
     pub const NOT_ENOUGH_REPLICAS_AFTER_APPEND: Self = Self(20);
     pub const ILLEGAL_GENERATION: Self = Self(22);
     pub const UNKNOWN_MEMBER_ID: Self = Self(25);

@@ -231,13 +231,19 @@ impl Membership {
 
     /// Gives up its part at once, in place of leaving the others to wait for the session to time out.
     pub fn leave(self, cluster: &mut Cluster) -> Result<(), ClientError> {
-        let member = MemberIdentity::default().with_member_id(text(&self.committer.member_id));
-        let request = LeaveGroupRequest::default()
-            .with_group_id(group_id(&self.group))
-            .with_members(vec![member]);
+        let member_id = text(&self.committer.member_id);
+        let request = LeaveGroupRequest::default().with_group_id(group_id(&self.group));
         let about = self.about();
         let coordinator = cluster.coordinator(&self.group)?;
         cluster.ask(&coordinator, |broker| {
+            // From version 3 on several members can leave at once.
+            let request = match broker.versions().choose("", ApiKey::LeaveGroup, 3, 5) {
+                Ok(_) => {
+                    let member = MemberIdentity::default().with_member_id(member_id);
+                    request.with_members(vec![member])
+                }
+                Err(_) => request.with_member_id(member_id),
+            };
             let response = broker.call(&request)?;
             broker.refuse_error(ApiKey::LeaveGroup, &about, response.error_code, None)
         })

@@ -162,7 +162,7 @@ const LIST_OFFSETS: &[Field] = &[
 ];
 
 const METADATA: &[Field] = &[
-    field("ThrottleTimeMs", INT32),
+    field("ThrottleTimeMs", INT32).since(3),
     array(
         "Brokers",
         &Kind::Struct(&[
@@ -172,7 +172,7 @@ const METADATA: &[Field] = &[
             field("Rack", Kind::String).nullable(),
         ]),
     ),
-    field("ClusterId", Kind::String).nullable(),
+    field("ClusterId", Kind::String).since(2).nullable_since(2),
     field("ControllerId", INT32),
     array(
         "Topics",
@@ -233,7 +233,7 @@ const OFFSET_FETCH: &[Field] = &[
             ),
         ]),
     ),
-    field("ErrorCode", INT16),
+    field("ErrorCode", INT16).since(2),
 ];
 
 const FIND_COORDINATOR: &[Field] = &[
@@ -262,7 +262,9 @@ const JOIN_GROUP: &[Field] = &[
         "Members",
         &Kind::Struct(&[
             field("MemberId", Kind::String),
-            field("GroupInstanceId", Kind::String).nullable(),
+            field("GroupInstanceId", Kind::String)
+                .since(5)
+                .nullable_since(5),
             field("Metadata", Kind::Bytes),
         ]),
     ),
@@ -274,16 +276,19 @@ const HEARTBEAT: &[Field] = &[
 ];
 
 const LEAVE_GROUP: &[Field] = &[
-    field("ThrottleTimeMs", INT32),
+    field("ThrottleTimeMs", INT32).since(1),
     field("ErrorCode", INT16),
     array(
         "Members",
         &Kind::Struct(&[
-            field("MemberId", Kind::String),
-            field("GroupInstanceId", Kind::String).nullable(),
-            field("ErrorCode", INT16),
+            field("MemberId", Kind::String).since(3),
+            field("GroupInstanceId", Kind::String)
+                .since(3)
+                .nullable_since(3),
+            field("ErrorCode", INT16).since(3),
         ]),
-    ),
+    )
+    .since(3),
 ];
 
 const SYNC_GROUP: &[Field] = &[
@@ -544,13 +549,13 @@ pub const SPOKEN: &[SpokenApi] = &[
     api(ApiKey::Produce, (3, 12), 9, PRODUCE),
     api(ApiKey::Fetch, (4, 12), 12, FETCH),
     api(ApiKey::ListOffsets, (1, 10), 6, LIST_OFFSETS),
-    api(ApiKey::Metadata, (4, 12), 9, METADATA),
+    api(ApiKey::Metadata, (1, 12), 9, METADATA),
     api(ApiKey::OffsetCommit, (2, 9), 8, OFFSET_COMMIT),
-    api(ApiKey::OffsetFetch, (2, 7), 6, OFFSET_FETCH),
+    api(ApiKey::OffsetFetch, (1, 7), 6, OFFSET_FETCH),
     api(ApiKey::FindCoordinator, (0, 3), 3, FIND_COORDINATOR),
-    api(ApiKey::JoinGroup, (5, 9), 6, JOIN_GROUP),
+    api(ApiKey::JoinGroup, (2, 9), 6, JOIN_GROUP),
     api(ApiKey::Heartbeat, (0, 4), 4, HEARTBEAT),
-    api(ApiKey::LeaveGroup, (3, 5), 4, LEAVE_GROUP),
+    api(ApiKey::LeaveGroup, (0, 5), 4, LEAVE_GROUP),
     api(ApiKey::SyncGroup, (0, 5), 4, SYNC_GROUP),
     api(ApiKey::DescribeGroups, (0, 6), 5, DESCRIBE_GROUPS),
     api(ApiKey::ListGroups, (0, 5), 3, LIST_GROUPS),

@@ -9,8 +9,8 @@ use kafka_protocol::messages::create_topics_request::{CreatableTopic, CreatableT
 use kafka_protocol::messages::describe_configs_request::DescribeConfigsResource;
 use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
 use kafka_protocol::messages::{
-    CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest, DescribeConfigsRequest,
-    InitProducerIdRequest, MetadataRequest, TopicName,
+    ApiKey, CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest,
+    DescribeConfigsRequest, InitProducerIdRequest, MetadataRequest, TopicName,
 };
 use kafka_protocol::protocol::StrBytes;
 
@@ -140,7 +140,7 @@ impl Cluster {
                 return Ok(false);
             }
             controller.refuse_error(
-                "CreateTopics",
+                ApiKey::CreateTopics,
                 result.error_code,
                 result.error_message.as_deref(),
             )?;
@@ -169,7 +169,7 @@ impl Cluster {
         let response = controller.call(&request, 0, 3)?;
         response.results.iter().try_for_each(|result| {
             let message = result.error_message.as_deref();
-            controller.refuse_error("CreatePartitions", result.error_code, message)
+            controller.refuse_error(ApiKey::CreatePartitions, result.error_code, message)
         })
     }
 
@@ -179,10 +179,9 @@ impl Cluster {
             .with_timeout_ms(ADMIN_TIMEOUT_MS);
         let mut controller = self.open_controller()?;
         let response = controller.call(&request, 1, 3)?;
-        response
-            .responses
-            .iter()
-            .try_for_each(|result| controller.refuse_error("DeleteTopics", result.error_code, None))
+        response.responses.iter().try_for_each(|result| {
+            controller.refuse_error(ApiKey::DeleteTopics, result.error_code, None)
+        })
     }
 
     fn open_controller(&self) -> Result<Connection, ClientError> {
@@ -271,7 +270,7 @@ impl Cluster {
             .with_transaction_timeout_ms(i32::MAX);
         let mut connection = self.open()?;
         let response = connection.call(&request, 0, 1)?;
-        connection.refuse_error("InitProducerId", response.error_code, None)?;
+        connection.refuse_error(ApiKey::InitProducerId, response.error_code, None)?;
         Ok((response.producer_id.0, response.producer_epoch))
     }
 
@@ -304,7 +303,7 @@ impl Cluster {
         let mut settings = Settings::new();
         for result in &response.results {
             connection.refuse_error(
-                "DescribeConfigs",
+                ApiKey::DescribeConfigs,
                 result.error_code,
                 result.error_message.as_deref(),
             )?;

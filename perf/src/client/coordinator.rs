@@ -11,9 +11,9 @@ use kafka_protocol::messages::offset_commit_request::{
 use kafka_protocol::messages::offset_fetch_request::OffsetFetchRequestTopic;
 use kafka_protocol::messages::sync_group_request::SyncGroupRequestAssignment;
 use kafka_protocol::messages::{
-    ConsumerProtocolAssignment, ConsumerProtocolSubscription, FindCoordinatorRequest, GroupId,
-    HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, OffsetCommitRequest, OffsetFetchRequest,
-    SyncGroupRequest, TopicName,
+    ApiKey, ConsumerProtocolAssignment, ConsumerProtocolSubscription, FindCoordinatorRequest,
+    GroupId, HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, OffsetCommitRequest,
+    OffsetFetchRequest, SyncGroupRequest, TopicName,
 };
 use kafka_protocol::protocol::{Decodable, Encodable, StrBytes};
 
@@ -81,7 +81,7 @@ pub fn find_coordinator(
         .with_key_type(0);
     let found = connection.call(&request, 0, 2)?;
     connection.refuse_error(
-        "FindCoordinator",
+        ApiKey::FindCoordinator,
         found.error_code,
         found.error_message.as_deref(),
     )?;
@@ -132,10 +132,10 @@ pub fn committed_offsets(
         .with_group_id(GroupId(text(group)))
         .with_topics(Some(vec![wanted]));
     let response = connection.call(&request, 1, 5)?;
-    connection.refuse_error("OffsetFetch", response.error_code, None)?;
+    connection.refuse_error(ApiKey::OffsetFetch, response.error_code, None)?;
     let mut offsets = Vec::new();
     for part in response.topics.iter().flat_map(|topic| &topic.partitions) {
-        connection.refuse_error("OffsetFetch", part.error_code, None)?;
+        connection.refuse_error(ApiKey::OffsetFetch, part.error_code, None)?;
         let offset = (part.committed_offset >= 0).then_some(part.committed_offset);
         offsets.push((part.partition_index as usize, offset));
     }
@@ -155,7 +155,7 @@ impl Coordinator {
     /// Asks `bootstrap` who coordinates the group and connects there.
     pub fn open(bootstrap: &str, group: &str, timeouts: JoinTimeouts) -> Result<Self, ClientError> {
         let address = find_coordinator(&mut Connection::open(bootstrap)?, group)?;
-        let connection = Connection::open(&address.0)?;
+        let mut connection = Connection::open(&address.0)?;
         // A join is answered when all other members have joined, too.
         connection.wait_longer_by(timeouts.rebalance)?;
         Ok(Self {
@@ -192,7 +192,7 @@ impl Coordinator {
             return Ok(Joined::IdGiven(joined.member_id.to_string()));
         }
         self.connection
-            .refuse_error("JoinGroup", joined.error_code, None)?;
+            .refuse_error(ApiKey::JoinGroup, joined.error_code, None)?;
         let membership = Membership {
             generation: joined.generation_id,
             member_id: joined.member_id.to_string(),
@@ -236,7 +236,7 @@ impl Coordinator {
             .with_assignments(assignments);
         let synced = self.connection.call(&request, 0, 3)?;
         self.connection
-            .refuse_error("SyncGroup", synced.error_code, None)?;
+            .refuse_error(ApiKey::SyncGroup, synced.error_code, None)?;
         self.share(synced.assignment, topic)
     }
 
@@ -272,7 +272,7 @@ impl Coordinator {
             .with_member_id(text(&membership.member_id));
         let answer = self.connection.call(&request, 0, 3)?;
         self.connection
-            .refuse_error("Heartbeat", answer.error_code, None)
+            .refuse_error(ApiKey::Heartbeat, answer.error_code, None)
     }
 
     pub fn commit(
@@ -288,9 +288,10 @@ impl Coordinator {
             OFFSET_COMMIT_VERSION_MAX,
         )?;
         let partitions = answer.topics.iter().flat_map(|topic| &topic.partitions);
-        partitions
-            .map(|part| part.error_code)
-            .try_for_each(|code| self.connection.refuse_error("OffsetCommit", code, None))
+        partitions.map(|part| part.error_code).try_for_each(|code| {
+            self.connection
+                .refuse_error(ApiKey::OffsetCommit, code, None)
+        })
     }
 
     /// The offsets that the group has committed; None where it has none.
@@ -308,7 +309,7 @@ impl Coordinator {
             .with_member_id(text(member_id));
         let answer = self.connection.call(&request, 0, 2)?;
         self.connection
-            .refuse_error("LeaveGroup", answer.error_code, None)
+            .refuse_error(ApiKey::LeaveGroup, answer.error_code, None)
     }
 
     fn id(&self) -> GroupId {

@@ -34,10 +34,18 @@ impl fmt::Display for Failure {
 impl From<&ClientError> for Failure {
     fn from(error: &ClientError) -> Self {
         match error {
-            ClientError::Connect { .. } | ClientError::Address { .. } => Self::NoConnection,
-            ClientError::Io { .. } => Self::ConnectionLost,
-            ClientError::Protocol { .. } => Self::NotKafka,
-            ClientError::Version { .. } => Self::Code(ErrorCode::UNSUPPORTED_VERSION),
+            ClientError::Connect { .. }
+            | ClientError::Address { .. }
+            | ClientError::NoBroker { .. }
+            | ClientError::UnknownNode { .. } => Self::NoConnection,
+            ClientError::Io { .. } | ClientError::Closed { .. } => Self::ConnectionLost,
+            ClientError::Silent { .. } => Self::NeverAnswered,
+            ClientError::Protocol { .. }
+            | ClientError::Shape { .. }
+            | ClientError::Records { .. } => Self::NotKafka,
+            ClientError::Version { .. } | ClientError::Inexpressible { .. } => {
+                Self::Code(ErrorCode::UNSUPPORTED_VERSION)
+            }
             ClientError::Refused { code, .. } => Self::Code(*code),
             ClientError::Group { .. } => Self::Code(ErrorCode::COORDINATOR_NOT_AVAILABLE),
             ClientError::Topic { .. } => Self::Code(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION),
@@ -47,12 +55,16 @@ impl From<&ClientError> for Failure {
 
 #[cfg(test)]
 mod tests {
+    use kafka_protocol::messages::ApiKey;
+
     use super::*;
 
     #[test]
     fn a_refusal_is_counted_under_kafkas_name_and_a_broken_connection_under_its_own() {
         let refused = ClientError::Refused {
-            api: "Fetch",
+            address: "a:1".to_owned(),
+            api: ApiKey::Fetch,
+            about: "t-0".to_owned(),
             code: ErrorCode(6),
             message: Some("moved".to_owned()),
         };

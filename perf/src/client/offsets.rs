@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kafka_protocol::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
-use kafka_protocol::messages::{BrokerId, ListOffsetsRequest, TopicName};
+use kafka_protocol::messages::{ApiKey, BrokerId, ListOffsetsRequest, TopicName};
 use kafka_protocol::protocol::StrBytes;
 
 use super::connection::Connection;
@@ -55,7 +55,7 @@ pub fn list_offsets(
     let response = connection.call(&request, 1, 5)?;
     let mut offsets = BTreeMap::new();
     for result in response.topics.iter().flat_map(|topic| &topic.partitions) {
-        connection.refuse_error("ListOffsets", result.error_code, None)?;
+        connection.refuse_error(ApiKey::ListOffsets, result.error_code, None)?;
         let offset = (result.offset >= 0).then_some(result.offset);
         offsets.insert(result.partition_index as usize, offset);
     }

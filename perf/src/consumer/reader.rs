@@ -187,11 +187,7 @@ impl Reader {
         })
         .map_err(|error| self.connection.protocol(format!("Fetch: {error}")))?;
         if let Some(code) = refused.or((!error.is_ok()).then_some(error)) {
-            return Err(ClientError::Refused {
-                api: "Fetch",
-                code,
-                message: None,
-            });
+            self.connection.refuse_error(ApiKey::Fetch, code.0, None)?;
         }
         match unreadable {
             Some(reason) => Err(self.connection.protocol(reason)),

@@ -3,10 +3,9 @@
 //! Owns: the keys' bytes and how often each is drawn. Must never know: batches.
 
 mod distributor;
-mod murmur2;
 
+pub use corelog::client::murmur2::partition_of;
 pub use distributor::KeyDistributor;
-pub use murmur2::partition_of;
 
 use std::sync::Arc;
 

@@ -93,9 +93,11 @@ impl Run<'_> {
         let mut is_told = false;
         loop {
             match self.end_offsets() {
-                Err(ClientError::Connect { .. } | ClientError::Io { .. })
-                    if Instant::now() < deadline && !self.interrupt.is_asked() =>
-                {
+                Err(
+                    ClientError::Connect { .. }
+                    | ClientError::Io { .. }
+                    | ClientError::Closed { .. },
+                ) if Instant::now() < deadline && !self.interrupt.is_asked() => {
                     if !is_told {
                         self.progress.phase("waiting for the broker", None);
                         is_told = true;

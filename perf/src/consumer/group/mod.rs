@@ -133,7 +133,10 @@ impl Members {
             if Instant::now() > deadline {
                 return Err(ClientError::Group {
                     group: group.clone(),
-                    seconds: GATHER_TIMEOUT.as_secs(),
+                    reason: format!(
+                        "did not get its members together within {} s",
+                        GATHER_TIMEOUT.as_secs()
+                    ),
                 });
             }
             sleep(TICK);

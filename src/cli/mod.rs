@@ -121,6 +121,18 @@ fn print(text: &str) -> Result<(), CliError> {
     }
 }
 
+/// Prints what was asked about, one after the other for people, as one document for scripts.
+fn print_described<T: serde::Serialize + std::fmt::Display>(
+    described: &[T],
+    as_json: bool,
+) -> Result<(), CliError> {
+    let texts = || described.iter().map(T::to_string).collect::<Vec<_>>();
+    match as_json {
+        true => print(&to_json(&described)),
+        false => print(&texts().join("\n\n")),
+    }
+}
+
 fn to_json(value: &impl serde::Serialize) -> String {
     serde_json::to_string_pretty(value)
         .expect("what commands print has string keys and no failing parts")

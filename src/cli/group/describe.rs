@@ -11,8 +11,8 @@ use crate::client::offsets::OffsetAt;
 use crate::model::Offset;
 
 use super::super::exit::{CliError, Outcome};
+use super::super::print_described;
 use super::super::table::{Align, Table, printable};
-use super::super::{print, to_json};
 use super::DescribeArguments;
 
 /// A group, as `corelog group describe --json` prints it.
@@ -59,12 +59,7 @@ pub(super) fn run(arguments: &DescribeArguments) -> Result<Outcome, CliError> {
         .iter()
         .map(|group| describe(&mut cluster, group))
         .collect::<Result<Vec<_>, _>>()?;
-    print(&if arguments.json {
-        to_json(&described)
-    } else {
-        let texts: Vec<String> = described.iter().map(Described::to_string).collect();
-        texts.join("\n\n")
-    })?;
+    print_described(&described, arguments.json)?;
     Ok(Outcome::Done)
 }
 

@@ -11,8 +11,8 @@ use crate::client::offsets::OffsetAt;
 use crate::model::{NodeId, Offset};
 
 use super::super::exit::{CliError, Outcome};
+use super::super::print_described;
 use super::super::table::{Align, Table, printable};
-use super::super::{print, to_json};
 use super::DescribeArguments;
 
 /// A topic, as `corelog topic describe --json` prints it.
@@ -46,12 +46,7 @@ pub(super) fn run(arguments: &DescribeArguments) -> Result<Outcome, CliError> {
         .iter()
         .map(|name| describe(&mut cluster, name))
         .collect::<Result<Vec<_>, _>>()?;
-    print(&if arguments.json {
-        to_json(&described)
-    } else {
-        let texts: Vec<String> = described.iter().map(Described::to_string).collect();
-        texts.join("\n\n")
-    })?;
+    print_described(&described, arguments.json)?;
     Ok(Outcome::Done)
 }
 

@@ -71,6 +71,7 @@ catalogue! {
         Partitions => ("partitions", "Partitions that this shard owns"),
         Groups => ("groups", "Consumer groups, those included that have nothing but committed offsets"),
         GroupMembers => ("group_members", "Members of consumer groups"),
+        GroupBytes => ("group_bytes", "What consumer groups, their members and committed offsets take in memory, roughly"),
         GroupPartitionsLoading => ("group_partitions_loading", "Partitions of the topic of committed offsets whose groups are not loaded yet"),
         TailCacheBytes => ("tail_cache_bytes", "Memory that holds the tails of logs, written or not yet"),
         SegmentsOpen => ("segments_open", "Segments whose file is open"),

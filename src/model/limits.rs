@@ -203,6 +203,10 @@ pub const DRAIN_MS: u64 = 2_000;
 /// The share of the process's descriptors that segment files may use, in percent; the rest is for connections and small files.
 pub const OPEN_FILES_PERCENT_MAX: u64 = 60;
 
+/// Deleted or replaced segment files that a shard remembers, so that a read that was planned before looks elsewhere: some 4 MB.
+/// Behaviour at the limit: the one that was retired longest ago is forgotten, and a read that still wants it fails.
+pub const RETIRED_FILES_MAX: usize = 65_536;
+
 /// Receive buffers that one shard keeps for reuse.
 pub const RECV_POOL_BYTES_PER_SHARD: usize = 64 * 1024 * 1024;
 
@@ -225,6 +229,20 @@ pub const DIR_LOCK_RETRY_MS: u64 = 10;
 
 /// How long a log is left alone whose compaction failed.
 pub const CLEANING_RETRY_MS: u64 = 10_000;
+
+/// What a shard's cleaner may read and write in a second while clients are served, at the least; `storage::cleaner::pace` raises it
+/// where that does not keep up.
+pub const CLEANING_SERVING_BYTES_PER_SECOND_MIN: f64 = 32e6;
+
+/// How long clients count as served after the last thing that one asked.
+pub const CLEANING_SERVING_MS: u64 = 250;
+
+/// The share of the time that the cleaner is at work above which it gets faster, and below which it gets slower, in percent.
+pub const CLEANING_BUSY_PERCENT_MAX: f64 = 50.0;
+pub const CLEANING_BUSY_PERCENT_MIN: f64 = 20.0;
+
+/// How long the cleaner is at work, without a rest, before it gets faster, and then faster again.
+pub const CLEANING_ROUND_MS_MAX: u64 = 10_000;
 
 /// How often a shard adds up what its partitions take on disk.
 pub const DISK_BYTES_MS: u64 = 5_000;

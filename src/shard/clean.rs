@@ -18,12 +18,12 @@ use crate::storage::cleaner::checkpoint;
 use crate::storage::cleaner::cleaned_file::CleanedSegment;
 use crate::storage::cleaner::cleaning::{Cleaning, CleaningError, Work};
 use crate::storage::cleaner::dirtiness::{CleaningBounds, Dirtiness};
-use crate::storage::cleaner::pace::Pace;
+use crate::storage::cleaner::pace::{Pace, Spent};
 use crate::storage::cleaner::segment_group::SegmentGroup;
 use crate::storage::cleaner::segment_source::SegmentSource;
 use crate::storage::cleaner::swap::{self, Swap};
 use crate::storage::file_error::FileError;
-use crate::storage::open_files::Retired;
+use crate::storage::retired_files::Retired;
 use crate::storage::sealed_segment::SealedSegment;
 use crate::storage::segment_name::CLEANED_SUFFIX;
 
@@ -41,11 +41,14 @@ pub struct CleanerState {
 impl Shard {
     /// Runs as long as the shard does: every `log.cleaner.backoff.ms`, and again at once as long as there is something to clean.
     pub(super) async fn clean_logs(self: Rc<Self>) {
+        let pace = RefCell::new(Pace::starting(self.clock().monotonic()));
         while !self.is_stopping() {
             executor::sleep(Duration::from_millis(self.config().cleaner_backoff_ms)).await;
+            pace.borrow_mut().begin_round(self.clock().monotonic());
             while let Some((partition, dirtiness)) = self.dirtiest().await {
-                self.clean(&partition, dirtiness).await;
+                self.clean(&partition, dirtiness, &pace).await;
             }
+            pace.borrow_mut().end_round(self.clock().monotonic());
         }
     }
 
@@ -165,11 +168,16 @@ impl Shard {
         since > TimestampMs::NONE && u64::try_from(age_ms).is_ok_and(|age| age > max_lag_ms)
     }
 
-    async fn clean(self: &Rc<Self>, partition: &Rc<HostedPartition>, dirtiness: Dirtiness) {
+    async fn clean(
+        self: &Rc<Self>,
+        partition: &Rc<HostedPartition>,
+        dirtiness: Dirtiness,
+        pace: &RefCell<Pace>,
+    ) {
         let started = self.clock().monotonic();
         let before_bytes = partition.leader.borrow().log().size_bytes();
         let (topic, index) = (&partition.topic, partition.partition.partition);
-        let cleaned = self.clean_log(partition, dirtiness).await;
+        let cleaned = self.clean_log(partition, dirtiness, pace).await;
         let took = self.clock().monotonic().since(started);
         self.metrics()
             .count(Counter::CleanerMs, took.as_millis() as u64);
@@ -206,6 +214,7 @@ impl Shard {
         self: &Rc<Self>,
         partition: &Rc<HostedPartition>,
         dirtiness: Dirtiness,
+        pace: &RefCell<Pace>,
     ) -> Result<(), CleaningError> {
         // A start must not look for its recovery point in a segment that is replaced, so the point moves on to the active one.
         self.checkpoint(partition, SyncBy::Request)
@@ -215,8 +224,7 @@ impl Shard {
             self.config().cleaner_dedupe_buffer_bytes / usize::from(self.router().shard_count());
         let directory = partition.directory();
         let mut first_dirty = dirtiness.first_dirty;
-        let pace = RefCell::new(Pace::starting(self.clock().monotonic()));
-        let mut supervisor = async |work: Work| self.supervise(partition, &pace, work).await;
+        let mut supervisor = async |work: Work| self.supervise(partition, pace, work).await;
         while first_dirty < dirtiness.first_uncleanable {
             let config = partition.config.get();
             let cleaning = Cleaning {
@@ -274,11 +282,13 @@ impl Shard {
         metrics.count(Counter::CleanerReadBytes, work.read_bytes);
         metrics.count(Counter::CleanerWriteBytes, work.written_bytes);
         metrics.count(Counter::CleanerRecordsRemoved, work.removed_records);
-        let per_second =
-            self.config().cleaner_io_bytes_per_second / f64::from(self.router().shard_count());
-        let now = self.clock().monotonic();
-        let bytes = work.read_bytes + work.written_bytes;
-        let wait = pace.borrow_mut().spend(bytes, per_second, now);
+        let limit = self.config().cleaner_io_bytes_per_second;
+        let spent = Spent {
+            bytes: work.read_bytes + work.written_bytes,
+            limit_bytes_per_second: limit / f64::from(self.router().shard_count()),
+            served_count: self.served_count(),
+        };
+        let wait = pace.borrow_mut().spend(spent, self.clock().monotonic());
         if wait >= Duration::from_millis(1) {
             executor::sleep(wait).await;
         } else {

@@ -225,16 +225,18 @@ impl Shard {
     }
 
     pub(super) fn publish_group_gauges(&self) {
-        let (mut group_count, mut member_count, mut loading_count) = (0, 0, 0);
+        let (mut group_count, mut member_count, mut bytes, mut loading_count) = (0, 0, 0, 0);
         for groups in self.groups().hosted.borrow().values() {
             let coordinator = groups.coordinator.borrow();
             group_count += coordinator.group_count();
             member_count += coordinator.member_count();
+            bytes += coordinator.bytes();
             loading_count += usize::from(!groups.is_loaded());
         }
         let metrics = self.metrics();
         metrics.set_gauge(Gauge::Groups, group_count as u64);
         metrics.set_gauge(Gauge::GroupMembers, member_count as u64);
+        metrics.set_gauge(Gauge::GroupBytes, bytes as u64);
         metrics.set_gauge(Gauge::GroupPartitionsLoading, loading_count as u64);
     }
 

@@ -21,9 +21,9 @@ use crate::storage::active_segment::RollRules;
 use crate::storage::file_error::FileError;
 use crate::storage::log::{Log, LogSettings};
 use crate::storage::offset_index::OFFSET_INDEX_ENTRY_BYTES;
-use crate::storage::open_files::Retired;
 use crate::storage::partition_dir::{DeletedDirName, PartitionDirName};
 use crate::storage::recovery::{FoundLog, Recovered, RecoveryError, RecoveryRules, recover};
+use crate::storage::retired_files::Retired;
 use crate::storage::segment_name::{SegmentFileKind, SegmentFileName};
 use crate::storage::segment_times::SegmentTimes;
 

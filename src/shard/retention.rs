@@ -24,8 +24,8 @@ use crate::shard::hosted::HostedPartition;
 use crate::shard::retention_clock::ClockStep;
 use crate::shard::runtime::{Cached, Shard};
 use crate::storage::file_error::FileError;
-use crate::storage::open_files::Retired;
 use crate::storage::retention::{Due, DueSegments, RetentionRules, oldest_newest};
+use crate::storage::retired_files::Retired;
 use crate::storage::sealed_segment::SealedSegment;
 use crate::storage::{atomic_file, partition_files};
 

@@ -63,6 +63,8 @@ pub struct Shard {
     dirty: RefCell<Vec<Rc<HostedPartition>>>,
     active: RefCell<Vec<Rc<HostedPartition>>>,
     cache: RefCell<CacheOrder>,
+    /// Commands that clients wait for.
+    served_count: Cell<u64>,
     is_stopping: Cell<bool>,
     is_ended: Cell<bool>,
 }
@@ -103,6 +105,7 @@ impl Shard {
                 share: parts.cache_budget.share(),
                 order: VecDeque::new(),
             }),
+            served_count: Cell::new(0),
             is_stopping: Cell::new(false),
             is_ended: Cell::new(false),
         })
@@ -148,6 +151,9 @@ impl Shard {
     }
 
     fn execute(self: &Rc<Self>, command: Command) {
+        if let Command::Append(..) | Command::Read(..) | Command::Groups(..) = command {
+            self.served_count.set(self.served_count.get() + 1);
+        }
         match command {
             Command::Append(items, reply) => self.append(items, reply),
             Command::Read(request, reply) => self.read(request, reply),
@@ -190,6 +196,11 @@ impl Shard {
 
     pub fn log_dir(&self) -> &LogDir {
         &self.log_dir
+    }
+
+    /// How much clients have asked this shard for since its start; it stands still while none is served.
+    pub(super) fn served_count(&self) -> u64 {
+        self.served_count.get()
     }
 
     pub fn config(&self) -> Arc<BrokerConfig> {

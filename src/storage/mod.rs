@@ -31,6 +31,7 @@ pub mod recovery;
 mod recovery_start;
 mod replay;
 pub mod retention;
+pub mod retired_files;
 pub mod scan;
 mod sealed_scan;
 pub mod sealed_segment;

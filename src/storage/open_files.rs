@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use crate::io::disk::{DiskError, DiskOperation, LogFile, OpenMode};
 use crate::io::event::Event;
+use crate::model::limits::RETIRED_FILES_MAX;
 use crate::storage::log::{LogId, SegmentKey};
+use crate::storage::retired_files::{Retired, RetiredFiles};
 
 #[derive(Clone)]
 pub struct OpenFiles {
@@ -24,24 +26,8 @@ struct Inner {
     /// Being opened now, one entry for each caller.
     opening: Vec<SegmentKey>,
     opened: Event,
-    /// Their files are deleted or about to be; none of them is opened again.
-    retired: FxHashSet<Retired>,
-}
-
-/// What will not be opened again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Retired {
-    Log(LogId),
-    Segment(SegmentKey),
-}
-
-impl Retired {
-    fn covers(self, key: SegmentKey) -> bool {
-        match self {
-            Self::Log(log) => key.log == log,
-            Self::Segment(segment) => key == segment,
-        }
-    }
+    /// None of these is opened again.
+    retired: RetiredFiles,
 }
 
 struct Entry {
@@ -60,7 +46,7 @@ impl OpenFiles {
             next_use: 0,
             opening: Vec::new(),
             opened: Event::new(),
-            retired: FxHashSet::default(),
+            retired: RetiredFiles::new(RETIRED_FILES_MAX),
         };
         Self {
             inner: Rc::new(RefCell::new(inner)),
@@ -77,7 +63,7 @@ impl OpenFiles {
         if let Some(file) = self.inner.borrow_mut().touch(key) {
             return Ok(file);
         }
-        if self.inner.borrow().is_retired(key) {
+        if self.inner.borrow().retired.contains(key) {
             return Err(DiskError::File {
                 operation: DiskOperation::Open,
                 path: path.to_owned(),
@@ -141,7 +127,7 @@ impl OpenFiles {
 
     /// Whether the file was retired, so that who planned to read it has to look for the records elsewhere.
     pub fn is_retired(&self, key: SegmentKey) -> bool {
-        self.inner.borrow().is_retired(key)
+        self.inner.borrow().retired.contains(key)
     }
 
     /// Closes every file of a log that has gone idle.
@@ -168,11 +154,6 @@ impl OpenFiles {
 }
 
 impl Inner {
-    fn is_retired(&self, key: SegmentKey) -> bool {
-        self.retired.contains(&Retired::Log(key.log))
-            || self.retired.contains(&Retired::Segment(key))
-    }
-
     fn touch(&mut self, key: SegmentKey) -> Option<LogFile> {
         let entry = self.files.get_mut(&key)?;
         self.by_use.remove(&entry.used);

@@ -7,7 +7,7 @@ import random
 import sys
 import tempfile
 
-from group_scenarios import of_bad_input, of_clients, of_restart, of_rules, of_scale, of_tools
+from group_scenarios import of_bad_input, of_clients, of_compaction, of_restart, of_rules, of_scale, of_tools
 from group_scenarios.scene import play, play_together
 from harness.apache_kafka import ApacheKafka
 from harness.broker import BrokerError, Corelog, log_tail
@@ -55,6 +55,9 @@ class Course:
             self.on_broker("clients", ["group.initial.rebalance.delay.ms=0"], *self.with_clients())
             delay_and_size = [f"group.initial.rebalance.delay.ms={INITIAL_DELAY_MS}", f"group.max.size={GROUP_MAX_SIZE}"]
             self.on_broker("limits", delay_and_size, [], self.with_limits())
+            is_kafka = self.options.peer == "kafka"
+            cleaning = of_compaction.KAFKA_SETTINGS if is_kafka else of_compaction.SETTINGS
+            self.on_broker("compaction", cleaning, [], self.with_compaction())
             self.on_broker("scale", ["group.initial.rebalance.delay.ms=0"], [], self.at_scale())
         finally:
             self.tools.close()
@@ -112,6 +115,12 @@ class Course:
         return [
             ("a new group waits for those who start with it", lambda s: of_rules.initial_delay(s, INITIAL_DELAY_MS)),
             ("a full group takes no further member", lambda s: of_rules.group_max_size(s, GROUP_MAX_SIZE)),
+        ]
+
+    def with_compaction(self):
+        seed = self.options.seed
+        return [
+            ("the topic of offsets is compacted, and all commits are there after kill -9", lambda s: of_compaction.compacted(s, seed))
         ]
 
     def at_scale(self):

@@ -16,6 +16,7 @@ from confluent_kafka.admin import (
     ConfigEntry,
     ConfigResource,
     NewTopic,
+    OffsetSpec,
     ResourceType,
 )
 
@@ -28,9 +29,10 @@ from .suite import CACHE, CHECKOUT
 TIMEOUT_S = 90
 SEGMENT_BYTES = 1024 * 1024
 SEGMENT_MS = 60_000
-DAY_MS = 86_400_000
+HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
 
-BROKER_SETTINGS = ["log.cleaner.backoff.ms=100"]
+BROKER_SETTINGS = ["log.cleaner.backoff.ms=100", "log.retention.check.interval.ms=200"]
 KAFKA_SETTINGS = [*BROKER_SETTINGS, "log.initial.task.delay.ms=100"]
 
 
@@ -159,7 +161,7 @@ def wait_until_left(broker, topic, expected):
         time.sleep(0.2)
 
 
-def create(broker, topic, delete_retention_ms, dirty_ratio="0.01"):
+def create(broker, topic, delete_retention_ms, dirty_ratio="0.01", **settings):
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     config = {
         "cleanup.policy": "compact",
@@ -168,6 +170,7 @@ def create(broker, topic, delete_retention_ms, dirty_ratio="0.01"):
         "min.cleanable.dirty.ratio": dirty_ratio,
         "delete.retention.ms": str(delete_retention_ms),
         "index.interval.bytes": "1024",
+        **settings,
     }
     for future in admin.create_topics([NewTopic(topic, 1, 1, config=config)]).values():
         future.result(TIMEOUT_S)
@@ -232,6 +235,36 @@ def run(report, brokers, rng, record_count):
             wait_until_left(broker, drop, without)
 
         compare(report, brokers, f"{len(without)} of {len(first.rows)} records and no tombstone are left", lets_tombstones_go)
+
+
+def compact_and_delete(report, brokers, rng, record_count):
+    """Both policies at once: what is too old goes whole, the latest record of a key too, and what is left is compacted."""
+    topic = "compacted-and-deleted"
+    load = Load(rng, 200)
+    load.timestamp -= 3 * DAY_MS
+    load.add(record_count // 2, tombstones=True)
+    young = len(load.rows)
+    load.timestamp = int(time.time() * 1000) - HOUR_MS
+    load.add(record_count // 2, tombstones=True)
+    load.add_roll()
+    expected = [row for row in load.compacted(keep_tombstones=True) if row[0] >= young]
+
+    def deletes_and_compacts(broker):
+        create(broker, topic, 10 * DAY_MS, "1", **{"cleanup.policy": "compact,delete", "retention.ms": str(DAY_MS)})
+        load.send(broker, topic)
+        eventually(lambda: log_start(broker, topic) == young, "what is older than a day is gone")
+        alter(broker, topic, "min.cleanable.dirty.ratio", "0")
+        wait_until_left(broker, topic, expected)
+        alter(broker, topic, "retention.ms", str(HOUR_MS // 4))
+        eventually(lambda: log_start(broker, topic) == len(load.rows), "all is gone")
+
+    compare(report, brokers, f"of {len(load.rows)} records {young} are deleted and {len(expected)} left by compaction", deletes_and_compacts)
+
+
+def log_start(broker, topic):
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    partition = TopicPartition(topic, 0)
+    return admin.list_offsets({partition: OffsetSpec.earliest()})[partition].result(TIMEOUT_S).offset
 
 
 def crash_while_cleaning(report, corelog, rng, record_count, crash_count=6):
@@ -361,6 +394,7 @@ def main(doc):
             brokers.append(ApacheKafka(libs, make(folder, "kafka"), KAFKA_SETTINGS))
             brokers[1].start()
             run(report, brokers, random.Random(options.seed), options.records)
+            compact_and_delete(report, brokers, random.Random(options.seed + 3), options.records)
             brokers[1].stop()
             delete_while_cleaning(report, corelog, random.Random(options.seed + 1), options.records // 2)
             crash_while_cleaning(report, corelog, random.Random(options.seed + 2), options.records // 2)

@@ -241,8 +241,12 @@ def receive_commit(wire):
     return answer
 
 
-def commit(wire, group, offsets, **options):
+def send_commit(wire, group, offsets, **options):
     wire.send(OFFSET_COMMIT, 7, commit_body(group, offsets, **options))
+
+
+def commit(wire, group, offsets, **options):
+    send_commit(wire, group, offsets, **options)
     return receive_commit(wire)
 
 

@@ -234,12 +234,15 @@ pub const CLEANING_RETRY_MS: u64 = 10_000;
 /// where that does not keep up.
 pub const CLEANING_SERVING_BYTES_PER_SECOND_MIN: f64 = 32e6;
 
+/// By how much the file of a cleaned segment grows at a time.
+pub const CLEANED_SPACE_STEP_BYTES: u64 = 4 * 1024 * 1024;
+
 /// How long clients count as served after the last thing that one asked.
 pub const CLEANING_SERVING_MS: u64 = 250;
 
 /// The share of the time that the cleaner is at work above which it gets faster, and below which it gets slower, in percent.
-pub const CLEANING_BUSY_PERCENT_MAX: f64 = 50.0;
-pub const CLEANING_BUSY_PERCENT_MIN: f64 = 20.0;
+pub const CLEANING_BUSY_PERCENT_MAX: f64 = 80.0;
+pub const CLEANING_BUSY_PERCENT_MIN: f64 = 35.0;
 
 /// How long the cleaner is at work, without a rest, before it gets faster, and then faster again.
 pub const CLEANING_ROUND_MS_MAX: u64 = 10_000;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{OFlags, StatFs, fcntl_getfl, fstatfs};
 
+use super::discard;
 use super::report::Finding;
 use crate::io::disk::FileSystemSpace;
 use crate::model::limits::PAGE_BYTES;
@@ -73,6 +74,7 @@ pub(super) fn checks(data: &Path, high_watermark: f64) -> Vec<Finding> {
         }
     };
     let mut findings = vec![directory(data, &place)];
+    findings.extend(discard::check(&probe.file));
     match fstatfs(&probe.file) {
         Ok(stat) => findings.extend([
             file_system(&stat, data),

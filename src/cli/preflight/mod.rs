@@ -5,6 +5,7 @@
 //! that is not OK carries the command that changes it.
 
 mod data_directory;
+mod discard;
 mod io_uring;
 mod machine;
 mod report;

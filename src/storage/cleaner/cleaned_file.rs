@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::io::chunk::{ChunkPool, OpenChunk};
 use crate::io::disk::{LogFile, OpenMode};
-use crate::model::limits::CHUNK_BYTES_MAX;
+use crate::model::limits::{CHUNK_BYTES_MAX, CLEANED_SPACE_STEP_BYTES};
 use crate::model::{FilePosition, Offset};
 use crate::record::RecordBatchHeader;
 use crate::storage::cleaner::cleaning::CleaningError;
@@ -22,6 +22,8 @@ pub struct CleanedFile {
     open: OpenChunk,
     /// The bytes in front of `open`, all written.
     written: FilePosition,
+    /// Where the file's space ends. It grows in steps, since whatever is left of it at the end goes back to the file system.
+    space: FilePosition,
     indexes: IndexBuilder,
     end: Offset,
     written_bytes: u64,
@@ -34,11 +36,9 @@ pub struct CleanedSegment {
 }
 
 impl CleanedFile {
-    /// Makes the file, with `size_bytes_max` of space: a disk that has no room for it says so now.
     pub async fn create(
         key: SegmentKey,
         dir: &Path,
-        size_bytes_max: u64,
         index_interval_bytes: u64,
         files: &OpenFiles,
         pool: &ChunkPool,
@@ -46,12 +46,12 @@ impl CleanedFile {
         let path = cleaned_log_path(dir, key.segment);
         let file = files.get(key, &path, OpenMode::Create).await?;
         file.truncate(0).await?;
-        file.allocate(size_bytes_max).await?;
         Ok(Self {
             file,
             pool: pool.clone(),
             open: pool.take(CHUNK_BYTES_MAX),
             written: FilePosition::ZERO,
+            space: FilePosition::ZERO,
             indexes: IndexBuilder::new(key.segment, index_interval_bytes),
             end: key.segment,
             written_bytes: 0,
@@ -123,6 +123,11 @@ impl CleanedFile {
 
     async fn write_open(&mut self) -> Result<(), CleaningError> {
         let full = std::mem::replace(&mut self.open, self.pool.take(CHUNK_BYTES_MAX)).freeze();
+        let end = self.written.plus(full.padded_len() as u64);
+        if end > self.space {
+            self.space = self.written.plus(CLEANED_SPACE_STEP_BYTES);
+            self.file.allocate(self.space.0).await?;
+        }
         self.file.write(&full, self.written).await?;
         self.written = self.written.plus(full.len() as u64);
         self.written_bytes += full.padded_len() as u64;

@@ -136,7 +136,6 @@ impl Cleaning<'_> {
         let mut cleaned = CleanedFile::create(
             key,
             self.dir,
-            group.size_bytes(),
             self.index_interval_bytes,
             self.files,
             self.pool,

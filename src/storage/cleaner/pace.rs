@@ -180,10 +180,10 @@ mod tests {
         pace.begin_round(at(1_000));
         pace.end_round(at(9_000));
         assert_eq!(serving_ms(&mut pace, at(9_000)), 500);
-        // A third of the time: it stays.
+        // Half of the time: it stays.
         pace.begin_round(at(11_000));
-        pace.end_round(at(12_000));
-        assert_eq!(serving_ms(&mut pace, at(12_000)), 500);
+        pace.end_round(at(13_000));
+        assert_eq!(serving_ms(&mut pace, at(13_000)), 500);
         for _ in 0..5 {
             pace.begin_round(at(22_000));
             pace.end_round(at(22_100));

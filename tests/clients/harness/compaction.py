@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -129,7 +129,7 @@ def read(broker, topic):
     )
     rows = []
     try:
-        consumer.assign([TopicPartition(topic, 0, 0)])
+        consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
         deadline = time.monotonic() + TIMEOUT_S
         while time.monotonic() < deadline:
             for message in consumer.consume(1000, 0.5):

@@ -12,6 +12,7 @@ use crate::metrics::{Counter, Gauge};
 use crate::model::limits::CLEANING_RETRY_MS;
 use crate::model::{Offset, TimestampMs};
 use crate::shard::checkpoint::{CheckpointTurn, SyncBy};
+use crate::shard::deleted_files::DeletedSegment;
 use crate::shard::hosted::HostedPartition;
 use crate::shard::runtime::Shard;
 use crate::storage::cleaner::checkpoint;
@@ -23,6 +24,7 @@ use crate::storage::cleaner::segment_group::SegmentGroup;
 use crate::storage::cleaner::segment_source::SegmentSource;
 use crate::storage::cleaner::swap::{self, Swap};
 use crate::storage::file_error::FileError;
+use crate::storage::partition_files;
 use crate::storage::retired_files::Retired;
 use crate::storage::sealed_segment::SealedSegment;
 use crate::storage::segment_name::CLEANED_SUFFIX;
@@ -351,10 +353,31 @@ impl Shard {
             segment.retire().await;
         }
         let swap = Swap::new(&directory, &group.base_offsets());
-        if let Err(error) = blocking::run(move || swap.run()).await {
-            // How far it came is only known to the next start.
-            self.fail_partition(partition, &error);
-            return Err(error.into());
+        let replaced = group.base_offsets();
+        let swapped = blocking::run(move || {
+            let mut linked = Vec::new();
+            for base_offset in replaced {
+                // Without the second name its space is freed at once, which is all.
+                if let Ok(true) = partition_files::link_deleted(&directory, base_offset) {
+                    linked.push(DeletedSegment {
+                        directory: directory.clone(),
+                        base_offset,
+                    });
+                }
+            }
+            swap.run().map(|()| linked)
+        });
+        match swapped.await {
+            Ok(linked) => {
+                let now = self.clock().monotonic();
+                let mut deleted = self.deleted_files().borrow_mut();
+                linked.into_iter().for_each(|it| deleted.push(now, it));
+            }
+            Err(error) => {
+                // How far it came is only known to the next start.
+                self.fail_partition(partition, &error);
+                return Err(error.into());
+            }
         }
         let removed_bytes = group.size_bytes().saturating_sub(cleaned.size.0);
         let mut checkpointed = partition.checkpointed.get();

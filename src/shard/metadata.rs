@@ -15,8 +15,10 @@ use crate::partition::leader::Leader;
 use crate::shard::call::ReplyTo;
 use crate::shard::checkpoint::CheckpointTurn;
 use crate::shard::command::PartitionError;
+use crate::shard::disk_guard::Room;
 use crate::shard::hosted::{Checkpointed, HostedPartition};
 use crate::shard::runtime::Shard;
+use crate::shard::slow_removal;
 use crate::storage::active_segment::RollRules;
 use crate::storage::file_error::FileError;
 use crate::storage::log::{Log, LogSettings};
@@ -291,9 +293,15 @@ impl Shard {
                 .join(DeletedDirName::new(&topic.name, topic.id, id.partition).to_string());
             let renamed = blocking::run(move || std::fs::rename(&from, &to).map(|()| to)).await;
             drop(turn);
+            let is_urgent = self.log_dir().room() != Room::Free;
             match renamed {
                 Ok(to) => executor::spawn_background(async move {
                     let shown = to.display().to_string();
+                    if !is_urgent
+                        && let Err(error) = slow_removal::shrink_all(to.clone()).await
+                    {
+                        tracing::warn!(path = shown, %error, "a deleted partition's files were not cut");
+                    }
                     if let Err(error) = blocking::run(move || std::fs::remove_dir_all(&to)).await {
                         tracing::warn!(path = shown, %error, "a deleted partition's files stay until the next start");
                     }

@@ -32,4 +32,5 @@ pub mod retention;
 pub mod retention_clock;
 pub mod router;
 pub mod runtime;
-pub mod sync;
+pub mod slow_removal;
+mod sync;

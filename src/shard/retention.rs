@@ -23,6 +23,7 @@ use crate::shard::disk_guard::Room;
 use crate::shard::hosted::HostedPartition;
 use crate::shard::retention_clock::ClockStep;
 use crate::shard::runtime::{Cached, Shard};
+use crate::shard::slow_removal;
 use crate::storage::file_error::FileError;
 use crate::storage::retention::{Due, DueSegments, RetentionRules, oldest_newest};
 use crate::storage::retired_files::Retired;
@@ -114,9 +115,9 @@ impl Shard {
     /// Removes the files whose delay is over; all of them where space is short.
     pub(super) fn remove_deleted_files(&self) {
         let mut files = self.deleted_files().borrow_mut();
-        let due = match self.log_dir().room() {
-            Room::Free => files.take_due(self.clock().monotonic()),
-            Room::Reserve | Room::Full => files.take_all(),
+        let (due, is_urgent) = match self.log_dir().room() {
+            Room::Free => (files.take_due(self.clock().monotonic()), false),
+            Room::Reserve | Room::Full => (files.take_all(), true),
         };
         if due.is_empty() {
             return;
@@ -127,6 +128,12 @@ impl Shard {
                 base_offset,
             } in due
             {
+                if !is_urgent {
+                    let path = partition_files::deleted_log_path(&directory, base_offset);
+                    if let Err(error) = slow_removal::shrink(path).await {
+                        tracing::warn!(%error, "a deleted segment's file was not cut");
+                    }
+                }
                 let removed =
                     blocking::run(move || partition_files::remove_deleted(&directory, base_offset));
                 if let Err(error) = removed.await {

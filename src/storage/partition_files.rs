@@ -109,6 +109,22 @@ pub fn rename_deleted(dir: &Path, base_offset: Offset) -> Result<(), FileError> 
     Ok(())
 }
 
+/// Gives a segment's log the name of a deleted one too, so that its bytes do not go with the name that they have. False if there is a
+/// deleted one of that name already.
+pub fn link_deleted(dir: &Path, base_offset: Offset) -> Result<bool, FileError> {
+    let path = dir.join(SegmentFileName::new(base_offset, SegmentFileKind::Log).to_string());
+    match fs::hard_link(&path, with_deleted_suffix(&path)) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        linked => linked.map(|()| true).map_err(FileError::of("link", &path)),
+    }
+}
+
+/// Where the log of a deleted segment is.
+pub fn deleted_log_path(dir: &Path, base_offset: Offset) -> PathBuf {
+    let name = SegmentFileName::new(base_offset, SegmentFileKind::Log).to_string();
+    with_deleted_suffix(&dir.join(name))
+}
+
 /// Removes what [`rename_deleted`] has renamed.
 pub fn remove_deleted(dir: &Path, base_offset: Offset) -> Result<(), FileError> {
     for kind in SEGMENT_KINDS {

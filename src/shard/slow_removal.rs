@@ -1,0 +1,87 @@
+//! Removing large files bit by bit. A file system that is mounted with `discard` tells the device of every block that a removed file
+//! leaves, and the device lets writes wait meanwhile: some 20 ms for a segment of 16 MiB, 140 ms for some GB. Cut off in small pieces
+//! the same blocks hold nothing up.
+
+use std::fs::OpenOptions;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::io::{blocking, executor};
+use crate::model::limits::{REMOVAL_STEP_BYTES, REMOVAL_STEP_MS};
+
+/// Cuts a file that is about to be removed, until little is left of it. Whoever still reads it finds its end, and looks for the records
+/// elsewhere. Completes without having done anything where the file is small, missing, or has another name too.
+pub(super) async fn shrink(path: PathBuf) -> io::Result<()> {
+    loop {
+        let file = path.clone();
+        let left_bytes = blocking::run(move || cut(&file)).await?;
+        if left_bytes == 0 {
+            return Ok(());
+        }
+        executor::sleep(Duration::from_millis(REMOVAL_STEP_MS)).await;
+    }
+}
+
+/// The same for each file of a directory that is about to be removed.
+pub(super) async fn shrink_all(directory: PathBuf) -> io::Result<()> {
+    let list = move || -> io::Result<Vec<PathBuf>> {
+        let entries = std::fs::read_dir(&directory)?;
+        entries.map(|entry| Ok(entry?.path())).collect()
+    };
+    for path in blocking::run(list).await? {
+        shrink(path).await?;
+    }
+    Ok(())
+}
+
+/// One step; the bytes that are left, or 0 where no further step is worth it.
+fn cut(path: &Path) -> io::Result<u64> {
+    let file = match OpenOptions::new().write(true).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        opened => opened?,
+    };
+    let metadata = file.metadata()?;
+    // Another name means another owner, who has use for the bytes.
+    if !metadata.is_file() || metadata.nlink() != 1 || metadata.len() <= REMOVAL_STEP_BYTES {
+        return Ok(0);
+    }
+    let left_bytes = metadata.len() - REMOVAL_STEP_BYTES;
+    file.set_len(left_bytes)?;
+    Ok(left_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(path: &Path, bytes: u64) {
+        std::fs::File::create(path).unwrap().set_len(bytes).unwrap();
+    }
+
+    fn size(path: &Path) -> u64 {
+        std::fs::metadata(path).unwrap().len()
+    }
+
+    #[test]
+    fn a_large_file_is_cut_until_one_step_is_left() {
+        let dir = tempfile::tempdir().unwrap();
+        let (large, small) = (dir.path().join("large"), dir.path().join("small"));
+        file(&large, 3 * REMOVAL_STEP_BYTES + 5);
+        file(&small, REMOVAL_STEP_BYTES);
+        executor::block_on(shrink_all(dir.path().to_owned())).unwrap();
+        assert_eq!((size(&large), size(&small)), (5, REMOVAL_STEP_BYTES));
+        executor::block_on(shrink(dir.path().join("missing"))).unwrap();
+    }
+
+    #[test]
+    fn a_file_with_another_name_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let (kept, deleted) = (dir.path().join("0.log"), dir.path().join("0.log.deleted"));
+        file(&kept, 3 * REMOVAL_STEP_BYTES);
+        std::fs::hard_link(&kept, &deleted).unwrap();
+        executor::block_on(shrink(deleted)).unwrap();
+        assert_eq!(size(&kept), 3 * REMOVAL_STEP_BYTES);
+    }
+}

@@ -24,6 +24,8 @@ impl Shard {
         let mut disk_bytes_due = self.clock().monotonic();
         let mut group_figures_due = disk_bytes_due;
         let mut retained: Option<Monotonic> = None;
+        // What the clock says now is what a jump is measured by, also one that comes before the first tick.
+        self.watch_clock();
         loop {
             executor::sleep(Duration::from_millis(HOUSEKEEPING_MS)).await;
             self.metrics().count(Counter::Ticks, 1);

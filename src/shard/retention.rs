@@ -283,9 +283,15 @@ impl Shard {
         let directory = partition.directory();
         let bases = bases_of(dropped);
         let renamed = blocking::run(move || {
-            bases
-                .iter()
-                .try_for_each(|base| partition_files::rename_deleted(&directory, *base))
+            bases.iter().try_for_each(|base| {
+                match partition_files::rename_deleted(&directory, *base) {
+                    // A longer name may need a block of the directory's, and on a full disk there is none: so without the delay.
+                    Err(error) if error.is_disk_full() => {
+                        partition_files::remove_segment(&directory, *base)
+                    }
+                    renamed => renamed,
+                }
+            })
         });
         let renamed = renamed.await;
         drop(turn);

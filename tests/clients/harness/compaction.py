@@ -239,7 +239,7 @@ def run(report, brokers, rng, record_count):
 
 def compact_and_delete(report, brokers, rng, record_count):
     """Both policies at once: what is too old goes whole, the latest record of a key too, and what is left is compacted."""
-    topic = "compacted-and-deleted"
+    topic = "deleted-and-compacted"
     load = Load(rng, 200)
     load.timestamp -= 3 * DAY_MS
     load.add(record_count // 2, tombstones=True)

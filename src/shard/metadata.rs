@@ -293,13 +293,12 @@ impl Shard {
                 .join(DeletedDirName::new(&topic.name, topic.id, id.partition).to_string());
             let renamed = blocking::run(move || std::fs::rename(&from, &to).map(|()| to)).await;
             drop(turn);
-            let is_urgent = self.log_dir().room() != Room::Free;
+            let log_dir = self.log_dir().clone();
             match renamed {
                 Ok(to) => executor::spawn_background(async move {
                     let shown = to.display().to_string();
-                    if !is_urgent
-                        && let Err(error) = slow_removal::shrink_all(to.clone()).await
-                    {
+                    let is_space_short = || log_dir.room() != Room::Free;
+                    if let Err(error) = slow_removal::shrink_all(to.clone(), is_space_short).await {
                         tracing::warn!(path = shown, %error, "a deleted partition's files were not cut");
                     }
                     if let Err(error) = blocking::run(move || std::fs::remove_dir_all(&to)).await {

@@ -115,24 +115,24 @@ impl Shard {
     /// Removes the files whose delay is over; all of them where space is short.
     pub(super) fn remove_deleted_files(&self) {
         let mut files = self.deleted_files().borrow_mut();
-        let (due, is_urgent) = match self.log_dir().room() {
-            Room::Free => (files.take_due(self.clock().monotonic()), false),
-            Room::Reserve | Room::Full => (files.take_all(), true),
+        let due = match self.log_dir().room() {
+            Room::Free => files.take_due(self.clock().monotonic()),
+            Room::Reserve | Room::Full => files.take_all(),
         };
         if due.is_empty() {
             return;
         }
+        let log_dir = self.log_dir().clone();
         executor::spawn_background(async move {
             for DeletedSegment {
                 directory,
                 base_offset,
             } in due
             {
-                if !is_urgent {
-                    let path = partition_files::deleted_log_path(&directory, base_offset);
-                    if let Err(error) = slow_removal::shrink(path).await {
-                        tracing::warn!(%error, "a deleted segment's file was not cut");
-                    }
+                let path = partition_files::deleted_log_path(&directory, base_offset);
+                let is_space_short = || log_dir.room() != Room::Free;
+                if let Err(error) = slow_removal::shrink(path, is_space_short).await {
+                    tracing::warn!(%error, "a deleted segment's file was not cut");
                 }
                 let removed =
                     blocking::run(move || partition_files::remove_deleted(&directory, base_offset));

@@ -12,9 +12,10 @@ use crate::io::{blocking, executor};
 use crate::model::limits::{REMOVAL_STEP_BYTES, REMOVAL_STEP_MS};
 
 /// Cuts a file that is about to be removed, until little is left of it. Whoever still reads it finds its end, and looks for the records
-/// elsewhere. Completes without having done anything where the file is small, missing, or has another name too.
-pub(super) async fn shrink(path: PathBuf) -> io::Result<()> {
-    loop {
+/// elsewhere. Completes without having done anything where the file is small, missing, or has another name too, and early where
+/// space is short: then the rest is to go at once.
+pub(super) async fn shrink(path: PathBuf, is_space_short: impl Fn() -> bool) -> io::Result<()> {
+    while !is_space_short() {
         let file = path.clone();
         let left_bytes = blocking::run(move || cut(&file)).await?;
         if left_bytes == 0 {
@@ -22,16 +23,20 @@ pub(super) async fn shrink(path: PathBuf) -> io::Result<()> {
         }
         executor::sleep(Duration::from_millis(REMOVAL_STEP_MS)).await;
     }
+    Ok(())
 }
 
 /// The same for each file of a directory that is about to be removed.
-pub(super) async fn shrink_all(directory: PathBuf) -> io::Result<()> {
+pub(super) async fn shrink_all(
+    directory: PathBuf,
+    is_space_short: impl Fn() -> bool,
+) -> io::Result<()> {
     let list = move || -> io::Result<Vec<PathBuf>> {
         let entries = std::fs::read_dir(&directory)?;
         entries.map(|entry| Ok(entry?.path())).collect()
     };
     for path in blocking::run(list).await? {
-        shrink(path).await?;
+        shrink(path, &is_space_short).await?;
     }
     Ok(())
 }
@@ -70,9 +75,11 @@ mod tests {
         let (large, small) = (dir.path().join("large"), dir.path().join("small"));
         file(&large, 3 * REMOVAL_STEP_BYTES + 5);
         file(&small, REMOVAL_STEP_BYTES);
-        executor::block_on(shrink_all(dir.path().to_owned())).unwrap();
+        executor::block_on(shrink_all(dir.path().to_owned(), || true)).unwrap();
+        assert_eq!(size(&large), 3 * REMOVAL_STEP_BYTES + 5, "space is short");
+        executor::block_on(shrink_all(dir.path().to_owned(), || false)).unwrap();
         assert_eq!((size(&large), size(&small)), (5, REMOVAL_STEP_BYTES));
-        executor::block_on(shrink(dir.path().join("missing"))).unwrap();
+        executor::block_on(shrink(dir.path().join("missing"), || false)).unwrap();
     }
 
     #[test]
@@ -81,7 +88,7 @@ mod tests {
         let (kept, deleted) = (dir.path().join("0.log"), dir.path().join("0.log.deleted"));
         file(&kept, 3 * REMOVAL_STEP_BYTES);
         std::fs::hard_link(&kept, &deleted).unwrap();
-        executor::block_on(shrink(deleted)).unwrap();
+        executor::block_on(shrink(deleted, || false)).unwrap();
         assert_eq!(size(&kept), 3 * REMOVAL_STEP_BYTES);
     }
 }

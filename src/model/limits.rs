@@ -256,7 +256,10 @@ pub const DISK_BYTES_MS: u64 = 5_000;
 
 /// Written bytes of one shard that no fdatasync covers, above which one is begun before `flush.ms` is over. A device keeps writes waiting
 /// while it empties its cache, for as long as there is something in it.
-pub const SYNC_AHEAD_BYTES: u64 = 2 * 1024 * 1024;
+pub const SYNC_AHEAD_BYTES: u64 = 256 * 1024;
+
+/// Between two syncs of a shard that are begun before `flush.ms` is over.
+pub const SYNC_AHEAD_INTERVAL_MS: u128 = 4;
 
 /// The largest batch that the broker writes for itself, which is what the metadata of one group, or the commits of one turn, may take. A
 /// larger group's member is refused with GROUP_MAX_SIZE_REACHED; commits beyond it go into the next batch.

@@ -186,6 +186,9 @@ pub const CHECKPOINT_AWAITS_FLUSH_MS: u64 = 30_000;
 /// The most bytes that a connection lets arrive before its shard is woken for them.
 pub const WAKE_UP_BYTES_MAX: usize = 256 * 1024;
 
+/// A part of what is under way that is smaller is not waited for: the connection is woken at the first byte.
+pub const WAKE_UP_PART_BYTES_MIN: usize = 1024;
+
 /// Frames up to this size share a receive buffer, and one read takes as much; a larger frame is read into a buffer of its own.
 pub const SHARED_BUFFER_FRAME_BYTES_MAX: usize = 64 * 1024;
 /// What recovery reads of a segment at a time; also all the memory that a scan takes.

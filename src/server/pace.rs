@@ -3,10 +3,10 @@
 //! A client that has many requests under way gains nothing from each of them being taken as it comes: replies leave in order,
 //! behind all that is under way already. So the socket wakes the shard only when as much has arrived as is a fair part of that.
 //! A turn then takes dozens of requests, writes and replies in place of one. A connection with little under way is woken at the
-//! first byte of a request, and then once for the rest of it.
+//! first byte of a request, and then once for the rest of it: to hold it back, and to let it go again, is a system call each.
 
 use crate::io::net::LowWaterMark;
-use crate::model::limits::WAKE_UP_BYTES_MAX;
+use crate::model::limits::{WAKE_UP_BYTES_MAX, WAKE_UP_PART_BYTES_MIN};
 use crate::server::response_order::ResponseOrder;
 
 /// The part of what is under way that may arrive before the shard is woken: it bounds what the wait adds to a latency.
@@ -41,7 +41,7 @@ impl Pace {
 /// How many bytes must arrive. It changes in powers of two, so that not each reply costs a system call.
 fn wake_up_bytes(missing_bytes: usize, open_bytes: usize) -> usize {
     let part_bytes = match open_bytes / PART_UNDER_WAY {
-        0 => 0,
+        part if part < WAKE_UP_PART_BYTES_MIN => 0,
         part => 1 << part.ilog2(),
     };
     missing_bytes.max(part_bytes).clamp(1, WAKE_UP_BYTES_MAX)
@@ -52,9 +52,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn with_nothing_under_way_the_first_byte_wakes() {
+    fn with_little_under_way_the_first_byte_wakes() {
         assert_eq!(wake_up_bytes(0, 0), 1);
-        assert_eq!(wake_up_bytes(0, PART_UNDER_WAY - 1), 1);
+        assert_eq!(
+            wake_up_bytes(0, PART_UNDER_WAY * WAKE_UP_PART_BYTES_MIN - 1),
+            1
+        );
     }
 
     #[test]
@@ -65,7 +68,7 @@ mod tests {
 
     #[test]
     fn a_wait_is_a_sixteenth_of_what_is_under_way_at_most() {
-        for open_bytes in [100, 16_000, 1_000_000, 4_000_000] {
+        for open_bytes in [17_000, 1_000_000, 4_000_000] {
             let bytes = wake_up_bytes(0, open_bytes);
             assert!(bytes <= open_bytes / 16 && bytes * 2 > open_bytes / 16);
         }

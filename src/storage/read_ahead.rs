@@ -1,8 +1,12 @@
 //! Reads of what memory no longer holds: large O_DIRECT blocks, shared by readers of the same place, fetched ahead of a
 //! sequential reader. It has a budget of its own, so a cold reader never evicts a log's tail.
+//!
+//! Where more segments are read in turn than there is room for blocks, each has a part of a block, as large as its share of the budget:
+//! whole ones would be gone before their reader comes back, and be read again for every few batches.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Instant;
@@ -14,7 +18,7 @@ use crate::io::disk::{DiskError, DiskOperation, LogFile, OpenMode};
 use crate::io::event::Event;
 use crate::metrics::ShardMetrics;
 use crate::model::FilePosition;
-use crate::model::limits::{READ_AHEAD_BLOCKS, READ_BLOCK_BYTES};
+use crate::model::limits::{PAGE_BYTES, READ_AHEAD_BLOCKS, READ_BLOCK_BYTES};
 use crate::storage::byte_run::ByteRun;
 use crate::storage::log::{LogId, SegmentKey};
 use crate::storage::open_files::OpenFiles;
@@ -26,11 +30,48 @@ struct BlockKey {
     number: u64,
 }
 
+impl BlockKey {
+    /// Where in the file it begins.
+    fn start(self) -> u64 {
+        self.number * READ_BLOCK_BYTES as u64
+    }
+
+    /// How much of it can be read, of a file that is readable up to `readable_end`.
+    fn readable(self, readable_end: FilePosition) -> usize {
+        self.within(readable_end)
+    }
+
+    /// What lies in it of the file's bytes from `start` to `end`.
+    fn part_of(self, start: FilePosition, end: FilePosition) -> Range<usize> {
+        self.within(start)..self.within(end)
+    }
+
+    fn within(self, position: FilePosition) -> usize {
+        let behind = position.0.saturating_sub(self.start());
+        behind.min(READ_BLOCK_BYTES as u64) as usize
+    }
+}
+
 enum Block {
     /// Being read; who wants it waits for the notification and looks again.
     Loading(Event),
-    /// As much of it as was readable when it was read: the block at a segment's growing end is read again.
-    Loaded(Bytes),
+    /// What was readable when it was read, or a part of that: the block at a segment's growing end is read again.
+    Loaded(Part),
+}
+
+/// Bytes of a block: those of the file from `from_bytes` behind the block's start.
+struct Part {
+    from_bytes: usize,
+    bytes: Bytes,
+}
+
+impl Part {
+    /// `None` if it does not cover them all.
+    fn slice(&self, wanted: &Range<usize>) -> Option<Bytes> {
+        let from = wanted.start.checked_sub(self.from_bytes)?;
+        let to = wanted.end - self.from_bytes;
+        (to <= self.bytes.len()).then(|| self.bytes.slice(from..to))
+    }
 }
 
 #[derive(Clone)]
@@ -46,6 +87,8 @@ struct Inner {
     blocks: FxHashMap<BlockKey, Block>,
     /// Loaded blocks, oldest first.
     order: VecDeque<BlockKey>,
+    /// How many blocks are held of each segment, loading ones too.
+    segments: FxHashMap<SegmentKey, usize>,
 }
 
 impl ReadAhead {
@@ -55,6 +98,7 @@ impl ReadAhead {
             held_bytes: 0,
             blocks: FxHashMap::default(),
             order: VecDeque::new(),
+            segments: FxHashMap::default(),
         };
         Self {
             inner: Rc::new(RefCell::new(inner)),
@@ -91,22 +135,26 @@ impl ReadAhead {
             true => self.inner.borrow().blocks_ahead(segment),
             false => 0,
         };
+        let share_bytes = self.inner.borrow().share_bytes(segment);
         for number in first..=last + ahead {
             let key = BlockKey { segment, number };
-            if number * (READ_BLOCK_BYTES as u64) < readable_end.0 && !self.is_there(key, end) {
-                self.start_loading(key, &file, readable_end);
+            let readable = key.readable(readable_end);
+            // Of a block ahead its beginning is what comes first.
+            let wanted = match key.part_of(start, end) {
+                wanted if wanted.is_empty() => 0..readable.min(1),
+                wanted => wanted,
+            };
+            if !wanted.is_empty() && !self.is_there(key, &wanted) {
+                let part = part_to_load(&wanted, share_bytes, readable);
+                self.start_loading(key, &file, part);
             }
         }
         let mut run = ByteRun::starting_at(start);
         for number in first..=last {
-            let block_start = number * READ_BLOCK_BYTES as u64;
-            let from = (start.0.max(block_start) - block_start) as usize;
-            let to = (end.0.min(block_start + READ_BLOCK_BYTES as u64) - block_start) as usize;
-            run.push(
-                self.block(BlockKey { segment, number }, &file, to, readable_end)
-                    .await?
-                    .slice(from..to),
-            );
+            let key = BlockKey { segment, number };
+            let wanted = key.part_of(start, end);
+            let part = part_to_load(&wanted, share_bytes, key.readable(readable_end));
+            run.push(self.bytes_of(key, &file, wanted, part).await?);
         }
         Ok(run)
     }
@@ -125,20 +173,16 @@ impl ReadAhead {
         self.inner.borrow().blocks.contains_key(&key)
     }
 
-    /// Whether the block is loaded far enough for a read up to `end`, or on its way.
-    fn is_there(&self, key: BlockKey, end: FilePosition) -> bool {
-        let needed = end
-            .0
-            .saturating_sub(key.number * READ_BLOCK_BYTES as u64)
-            .min(READ_BLOCK_BYTES as u64);
+    /// Whether these bytes of the block are loaded, or some of the block on their way.
+    fn is_there(&self, key: BlockKey, wanted: &Range<usize>) -> bool {
         match self.inner.borrow().blocks.get(&key) {
             Some(Block::Loading(_)) => true,
-            Some(Block::Loaded(bytes)) => bytes.len() as u64 >= needed,
+            Some(Block::Loaded(part)) => part.slice(wanted).is_some(),
             None => false,
         }
     }
 
-    fn start_loading(&self, key: BlockKey, file: &LogFile, readable_end: FilePosition) {
+    fn start_loading(&self, key: BlockKey, file: &LogFile, part: Range<usize>) {
         let (this, file) = (self.clone(), file.clone());
         let loading = Event::new();
         this.inner
@@ -146,7 +190,7 @@ impl ReadAhead {
             .replace(key, Some(Block::Loading(loading.clone())));
         crate::io::executor::spawn_local(async move {
             // A failure leaves no block behind: whoever needs it reads it again and gets the error.
-            let loaded = this.read_block(&file, key, readable_end).await.ok();
+            let loaded = this.read_part(&file, key, part).await.ok();
             this.inner
                 .borrow_mut()
                 .replace(key, loaded.map(Block::Loaded));
@@ -155,111 +199,133 @@ impl ReadAhead {
         .detach();
     }
 
-    /// The block, at least its first `needed_bytes`.
-    async fn block(
+    /// The wanted bytes of the block, for which `part` is read where they are not there.
+    async fn bytes_of(
         &self,
         key: BlockKey,
         file: &LogFile,
-        needed_bytes: usize,
-        readable_end: FilePosition,
+        wanted: Range<usize>,
+        part: Range<usize>,
     ) -> Result<Bytes, DiskError> {
         let loading = match self.inner.borrow().blocks.get(&key) {
-            Some(Block::Loaded(bytes)) if bytes.len() >= needed_bytes => return Ok(bytes.clone()),
             Some(Block::Loading(loading)) => Some(loading.wait()),
             _ => None,
         };
         if let Some(loading) = loading {
             loading.await;
-            if let Some(Block::Loaded(bytes)) = self.inner.borrow().blocks.get(&key)
-                && bytes.len() >= needed_bytes
-            {
-                return Ok(bytes.clone());
-            }
         }
-        let bytes = self.read_block(file, key, readable_end).await?;
+        if let Some(Block::Loaded(part)) = self.inner.borrow().blocks.get(&key)
+            && let Some(bytes) = part.slice(&wanted)
+        {
+            return Ok(bytes);
+        }
+        let part = self.read_part(file, key, part).await?;
+        let bytes = part
+            .slice(&wanted)
+            .expect("what is loaded covers what is wanted");
         self.inner
             .borrow_mut()
-            .replace(key, Some(Block::Loaded(bytes.clone())));
+            .replace(key, Some(Block::Loaded(part)));
         Ok(bytes)
     }
 
-    /// Reads a block, up to what is readable of it.
-    async fn read_block(
+    async fn read_part(
         &self,
         file: &LogFile,
         key: BlockKey,
-        readable_end: FilePosition,
-    ) -> Result<Bytes, DiskError> {
-        let start = key.number * READ_BLOCK_BYTES as u64;
-        let len_bytes = (readable_end.0 - start).min(READ_BLOCK_BYTES as u64) as usize;
+        part: Range<usize>,
+    ) -> Result<Part, DiskError> {
+        let start = FilePosition(key.start() + part.start as u64);
         let started = Instant::now();
-        let bytes = Bytes::from(file.read(FilePosition(start), len_bytes).await?);
+        let bytes = Bytes::from(file.read(start, part.len()).await?);
         self.metrics
             .record_disk_read(bytes.len(), started.elapsed().as_nanos() as u64);
-        if bytes.len() < len_bytes {
+        if bytes.len() < part.len() {
             return Err(DiskError::Short {
                 operation: DiskOperation::Read,
                 path: file.path().to_owned(),
-                position: FilePosition(start),
-                wanted_bytes: len_bytes,
+                position: start,
+                wanted_bytes: part.len(),
                 got_bytes: bytes.len(),
                 no_space: false,
             });
         }
-        Ok(bytes)
+        Ok(Part {
+            from_bytes: part.start,
+            bytes,
+        })
     }
 }
 
 impl Inner {
-    /// How far ahead of a sequential reader to fetch. What is fetched for one must not drop what the others come back for: where many
-    /// segments are read in turn, each has but its share of the budget, and fetching ahead would read everything several times.
+    /// What each of those segments may hold that are read at present, if `segment` is one of them.
+    fn share_bytes(&self, segment: SegmentKey) -> usize {
+        let is_new = !self.segments.contains_key(&segment);
+        self.budget_bytes / (self.segments.len() + usize::from(is_new))
+    }
+
+    /// How far ahead of a sequential reader to fetch. What is fetched for one must not drop what the others come back for.
     fn blocks_ahead(&self, segment: SegmentKey) -> u64 {
-        let mut segments: Vec<SegmentKey> = self.blocks.keys().map(|key| key.segment).collect();
-        segments.push(segment);
-        segments.sort_unstable();
-        segments.dedup();
-        let share = (self.budget_bytes / READ_BLOCK_BYTES / segments.len()) as u64;
+        let share = (self.share_bytes(segment) / READ_BLOCK_BYTES) as u64;
         // The block where the reader stands, and the one that it goes on in.
         share.saturating_sub(2).min(READ_AHEAD_BLOCKS)
     }
 
     fn replace(&mut self, key: BlockKey, block: Option<Block>) {
-        let added = match &block {
-            Some(Block::Loaded(bytes)) => Some(bytes.len()),
-            _ => None,
-        };
-        let before = match block {
-            Some(block) => self.blocks.insert(key, block),
-            None => self.blocks.remove(&key),
-        };
-        if let Some(Block::Loaded(bytes)) = before {
-            self.held_bytes -= bytes.len();
-            self.order.retain(|it| *it != key);
-        }
-        if let Some(bytes) = added {
-            self.held_bytes += bytes;
+        self.remove(key);
+        let Some(block) = block else { return };
+        if let Block::Loaded(part) = &block {
+            self.held_bytes += part.bytes.len();
             self.order.push_back(key);
         }
+        self.blocks.insert(key, block);
+        *self.segments.entry(key.segment).or_default() += 1;
         while self.held_bytes > self.budget_bytes
-            && let Some(oldest) = self.order.pop_front()
+            && let Some(&oldest) = self.order.front()
         {
-            if let Some(Block::Loaded(bytes)) = self.blocks.remove(&oldest) {
-                self.held_bytes -= bytes.len();
-            }
+            self.remove(oldest);
         }
     }
 
-    fn forget(&mut self, which: impl Fn(&BlockKey) -> bool) {
-        self.order.retain(|key| !which(key));
-        let held_bytes = &mut self.held_bytes;
-        self.blocks.retain(|key, block| {
-            let forgotten = which(key) && matches!(block, Block::Loaded(_));
-            if let (true, Block::Loaded(bytes)) = (forgotten, block) {
-                *held_bytes -= bytes.len();
+    fn remove(&mut self, key: BlockKey) {
+        let Some(block) = self.blocks.remove(&key) else {
+            return;
+        };
+        if let Block::Loaded(part) = block {
+            self.held_bytes -= part.bytes.len();
+            if self.order.front() == Some(&key) {
+                self.order.pop_front();
+            } else {
+                self.order.retain(|it| *it != key);
             }
-            !forgotten
-        });
+        }
+        let count = self.segments.get_mut(&key.segment);
+        let count = count.expect("each block's segment is counted");
+        *count -= 1;
+        if *count == 0 {
+            self.segments.remove(&key.segment);
+        }
     }
+
+    /// But for those on their way, for which somebody waits.
+    fn forget(&mut self, which: impl Fn(&BlockKey) -> bool) {
+        let forgotten: Vec<_> = self.order.iter().filter(|it| which(it)).copied().collect();
+        for key in forgotten {
+            self.remove(key);
+        }
+    }
+}
+
+/// Which bytes of a block to read for those that are wanted: the whole of it, or from there as many as the reader's share.
+fn part_to_load(wanted: &Range<usize>, share_bytes: usize, readable_bytes: usize) -> Range<usize> {
+    if share_bytes >= READ_BLOCK_BYTES {
+        return 0..readable_bytes;
+    }
+    let from = wanted.start - wanted.start % PAGE_BYTES;
+    let to = wanted
+        .end
+        .max(from + share_bytes - share_bytes % PAGE_BYTES);
+    from..to.min(readable_bytes)
 }
 
 #[cfg(test)]
@@ -271,18 +337,24 @@ mod tests {
         SegmentKey::appended(LogId(log), Offset(0))
     }
 
+    fn part(from_bytes: usize, bytes: &'static [u8]) -> Part {
+        let bytes = Bytes::from_static(bytes);
+        Part { from_bytes, bytes }
+    }
+
     fn holding(blocks: &[(u64, u64)]) -> Inner {
         let mut inner = Inner {
             budget_bytes: 24 * READ_BLOCK_BYTES,
             held_bytes: 0,
             blocks: FxHashMap::default(),
             order: VecDeque::new(),
+            segments: FxHashMap::default(),
         };
         for &(segment, number) in blocks {
             let segment = segment_key(segment);
             inner.replace(
                 BlockKey { segment, number },
-                Some(Block::Loaded(Bytes::from_static(b"a block"))),
+                Some(Block::Loaded(part(0, b"a block"))),
             );
         }
         inner
@@ -299,5 +371,49 @@ mod tests {
         assert_eq!(ahead(6), 2);
         assert_eq!(ahead(12), 0);
         assert_eq!(ahead(100), 0);
+    }
+
+    #[test]
+    fn more_segments_than_blocks_get_a_part_of_one_each() {
+        let part = |segments: u64| {
+            let blocks: Vec<_> = (0..segments).map(|it| (it, 0)).collect();
+            let share_bytes = holding(&blocks).share_bytes(segment_key(0));
+            part_to_load(&(10_000..20_000), share_bytes, READ_BLOCK_BYTES)
+        };
+        assert_eq!(part(24), 0..READ_BLOCK_BYTES);
+        assert_eq!(part(96), 8_192..8_192 + READ_BLOCK_BYTES / 4);
+        assert_eq!(part(10_000), 8_192..20_000, "what is wanted at least");
+    }
+
+    #[test]
+    fn a_part_ends_where_the_block_or_what_is_readable_ends() {
+        let share_bytes = READ_BLOCK_BYTES / 2;
+        let wanted = READ_BLOCK_BYTES - 4_096..READ_BLOCK_BYTES;
+        assert_eq!(part_to_load(&wanted, share_bytes, READ_BLOCK_BYTES), wanted);
+        assert_eq!(part_to_load(&(0..100), share_bytes, 300), 0..300);
+    }
+
+    #[test]
+    fn a_part_gives_only_what_it_covers() {
+        let part = part(4_096, b"0123456789");
+        assert_eq!(part.slice(&(4_098..4_100)).as_deref(), Some(&b"23"[..]));
+        assert_eq!(part.slice(&(4_095..4_100)), None);
+        assert_eq!(part.slice(&(4_098..4_107)), None);
+    }
+
+    #[test]
+    fn what_is_dropped_for_the_budget_counts_no_more() {
+        let mut inner = holding(&[(1, 0), (1, 1), (2, 0)]);
+        assert_eq!(inner.segments.len(), 2);
+        inner.budget_bytes = inner.held_bytes;
+        let (segment, number) = (segment_key(3), 0);
+        inner.replace(
+            BlockKey { segment, number },
+            Some(Block::Loaded(part(0, b"a block"))),
+        );
+        assert_eq!(inner.segments[&segment_key(1)], 1);
+        inner.forget(|key| key.segment == segment_key(2));
+        assert_eq!(inner.segments.len(), 2);
+        assert_eq!(inner.held_bytes, 14);
     }
 }

@@ -155,6 +155,9 @@ pub const PREPARE_STEP_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// The unit in which a segment is read from disk.
 pub const READ_BLOCK_BYTES: usize = 1024 * 1024;
 
+/// Reads from the disk that tell how many segments are read at present. More segments than that share what is kept as if they were so many.
+pub const RECENT_READS_MAX: usize = 1024;
+
 /// Blocks fetched ahead of a reader that goes on where it was.
 pub const READ_AHEAD_BLOCKS: u64 = 3;
 

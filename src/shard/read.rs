@@ -30,6 +30,8 @@ struct ReadProgress {
     replies: Vec<ReadReply>,
     left_bytes: usize,
     is_first: bool,
+    /// What is left was too little for a partition's next batch. The disk is not read to find that out for each of the others.
+    is_full: bool,
 }
 
 impl Shard {
@@ -46,6 +48,7 @@ impl Shard {
             replies: Vec::with_capacity(items.len()),
             left_bytes: max_bytes,
             is_first: true,
+            is_full: false,
         };
         let mut items = items.into_iter();
         while let Some(item) = items.next() {
@@ -107,6 +110,9 @@ impl Shard {
                     .count(Counter::TailReadBytes, run.len() as u64);
                 run
             }
+            ReadPlan::Disk(_) if progress.is_full => {
+                ByteRun::starting_at(crate::model::FilePosition::ZERO)
+            }
             plan @ (ReadPlan::Disk(_) | ReadPlan::Corrupt { .. }) => {
                 drop(leader);
                 return Some((partition, plan));
@@ -123,11 +129,13 @@ impl Shard {
         mut plan: ReadPlan,
         progress: &mut ReadProgress,
     ) {
+        let mut is_limited = false;
         let started = self.clock().monotonic();
         let run = loop {
             match plan {
                 ReadPlan::Disk(read) => {
                     let (key, wanted) = (read.key, read.wanted);
+                    is_limited = !wanted.first_whole && wanted.max_bytes == progress.left_bytes;
                     let run = read_batches(read, self.read_ahead()).await;
                     if run.is_ok() || !self.files().is_retired(key) {
                         break run;
@@ -152,7 +160,10 @@ impl Shard {
         let read_ns = self.clock().monotonic().since(started).as_nanos() as u64;
         self.metrics().record_stage(FETCH, Stage::Disk, read_ns);
         match run {
-            Ok(run) => progress.add(partition, run),
+            Ok(run) => {
+                progress.is_full |= run.is_empty() && is_limited;
+                progress.add(partition, run);
+            }
             Err(error) => {
                 tracing::error!(topic = %partition.topic, partition = %partition.partition.partition, %error, "read failed");
                 progress

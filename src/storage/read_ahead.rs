@@ -18,7 +18,7 @@ use crate::io::disk::{DiskError, DiskOperation, LogFile, OpenMode};
 use crate::io::event::Event;
 use crate::metrics::ShardMetrics;
 use crate::model::FilePosition;
-use crate::model::limits::{PAGE_BYTES, READ_AHEAD_BLOCKS, READ_BLOCK_BYTES};
+use crate::model::limits::{PAGE_BYTES, READ_AHEAD_BLOCKS, READ_BLOCK_BYTES, RECENT_READS_MAX};
 use crate::storage::byte_run::ByteRun;
 use crate::storage::log::{LogId, SegmentKey};
 use crate::storage::open_files::OpenFiles;
@@ -87,8 +87,7 @@ struct Inner {
     blocks: FxHashMap<BlockKey, Block>,
     /// Loaded blocks, oldest first.
     order: VecDeque<BlockKey>,
-    /// How many blocks are held of each segment, loading ones too.
-    segments: FxHashMap<SegmentKey, usize>,
+    readers: RecentReaders,
 }
 
 impl ReadAhead {
@@ -98,7 +97,7 @@ impl ReadAhead {
             held_bytes: 0,
             blocks: FxHashMap::default(),
             order: VecDeque::new(),
-            segments: FxHashMap::default(),
+            readers: RecentReaders::default(),
         };
         Self {
             inner: Rc::new(RefCell::new(inner)),
@@ -236,6 +235,7 @@ impl ReadAhead {
         part: Range<usize>,
     ) -> Result<Part, DiskError> {
         let start = FilePosition(key.start() + part.start as u64);
+        self.inner.borrow_mut().readers.note(key.segment);
         let started = Instant::now();
         let bytes = Bytes::from(file.read(start, part.len()).await?);
         self.metrics
@@ -257,11 +257,39 @@ impl ReadAhead {
     }
 }
 
+/// Which segments are read at present: those of the last reads from the disk. What is held does not say it, since where there are too
+/// many they drop each other's blocks.
+#[derive(Default)]
+struct RecentReaders {
+    reads: VecDeque<SegmentKey>,
+    of_segment: FxHashMap<SegmentKey, usize>,
+}
+
+impl RecentReaders {
+    fn note(&mut self, segment: SegmentKey) {
+        self.reads.push_back(segment);
+        *self.of_segment.entry(segment).or_default() += 1;
+        if self.reads.len() > RECENT_READS_MAX
+            && let Some(oldest) = self.reads.pop_front()
+            && let Some(count) = self.of_segment.get_mut(&oldest)
+        {
+            *count -= 1;
+            if *count == 0 {
+                self.of_segment.remove(&oldest);
+            }
+        }
+    }
+
+    /// How many segments they are, with `segment`.
+    fn count_with(&self, segment: SegmentKey) -> usize {
+        self.of_segment.len() + usize::from(!self.of_segment.contains_key(&segment))
+    }
+}
+
 impl Inner {
     /// What each of those segments may hold that are read at present, if `segment` is one of them.
     fn share_bytes(&self, segment: SegmentKey) -> usize {
-        let is_new = !self.segments.contains_key(&segment);
-        self.budget_bytes / (self.segments.len() + usize::from(is_new))
+        self.budget_bytes / self.readers.count_with(segment)
     }
 
     /// How far ahead of a sequential reader to fetch. What is fetched for one must not drop what the others come back for.
@@ -279,7 +307,6 @@ impl Inner {
             self.order.push_back(key);
         }
         self.blocks.insert(key, block);
-        *self.segments.entry(key.segment).or_default() += 1;
         while self.held_bytes > self.budget_bytes
             && let Some(&oldest) = self.order.front()
         {
@@ -298,12 +325,6 @@ impl Inner {
             } else {
                 self.order.retain(|it| *it != key);
             }
-        }
-        let count = self.segments.get_mut(&key.segment);
-        let count = count.expect("each block's segment is counted");
-        *count -= 1;
-        if *count == 0 {
-            self.segments.remove(&key.segment);
         }
     }
 
@@ -348,9 +369,10 @@ mod tests {
             held_bytes: 0,
             blocks: FxHashMap::default(),
             order: VecDeque::new(),
-            segments: FxHashMap::default(),
+            readers: RecentReaders::default(),
         };
         for &(segment, number) in blocks {
+            inner.readers.note(segment_key(segment));
             let segment = segment_key(segment);
             inner.replace(
                 BlockKey { segment, number },
@@ -382,7 +404,13 @@ mod tests {
         };
         assert_eq!(part(24), 0..READ_BLOCK_BYTES);
         assert_eq!(part(96), 8_192..8_192 + READ_BLOCK_BYTES / 4);
-        assert_eq!(part(10_000), 8_192..20_000, "what is wanted at least");
+        assert_eq!(part(1_024), 8_192..8_192 + READ_BLOCK_BYTES * 24 / 1_024);
+    }
+
+    #[test]
+    fn a_part_is_what_is_wanted_at_least() {
+        let part = part_to_load(&(10_000..20_000), PAGE_BYTES, READ_BLOCK_BYTES);
+        assert_eq!(part, 8_192..20_000);
     }
 
     #[test]
@@ -402,18 +430,31 @@ mod tests {
     }
 
     #[test]
-    fn what_is_dropped_for_the_budget_counts_no_more() {
+    fn what_is_dropped_for_the_budget_or_forgotten_is_held_no_more() {
         let mut inner = holding(&[(1, 0), (1, 1), (2, 0)]);
-        assert_eq!(inner.segments.len(), 2);
         inner.budget_bytes = inner.held_bytes;
         let (segment, number) = (segment_key(3), 0);
         inner.replace(
             BlockKey { segment, number },
             Some(Block::Loaded(part(0, b"a block"))),
         );
-        assert_eq!(inner.segments[&segment_key(1)], 1);
         inner.forget(|key| key.segment == segment_key(2));
-        assert_eq!(inner.segments.len(), 2);
+        let mut held: Vec<_> = inner
+            .blocks
+            .keys()
+            .map(|it| (it.segment, it.number))
+            .collect();
+        held.sort_unstable();
+        assert_eq!(held, [(segment_key(1), 1), (segment, 0)]);
         assert_eq!(inner.held_bytes, 14);
+    }
+
+    #[test]
+    fn a_segment_that_is_read_no_more_leaves_its_share_to_the_others() {
+        let mut inner = holding(&[]);
+        (0..100).for_each(|it| inner.readers.note(segment_key(it)));
+        assert!(inner.share_bytes(segment_key(0)) < READ_BLOCK_BYTES);
+        (0..RECENT_READS_MAX).for_each(|_| inner.readers.note(segment_key(0)));
+        assert_eq!(inner.share_bytes(segment_key(0)), inner.budget_bytes);
     }
 }

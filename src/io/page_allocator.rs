@@ -55,6 +55,8 @@ struct Regions {
     next: Blocks,
     /// The region after it, if it is mapped already.
     spare: Blocks,
+    /// The block that the toucher is at, which nobody else may have meanwhile.
+    touching: Option<Touching>,
     /// Of all blocks of the largest size that were ever handed out.
     handed_out_bytes: usize,
     /// The newest free block of each order.
@@ -69,9 +71,15 @@ struct Blocks {
     end: usize,
 }
 
+struct Touching {
+    block: usize,
+    /// It was its turn to be handed out, and the one behind it was. It will be free.
+    is_passed: bool,
+}
+
 /// What the toucher does next.
 pub enum Untouched {
-    /// Touch the block of the largest size that starts here. It may have been handed out by then, which does no harm.
+    /// Touch the block of the largest size that starts here, which is the toucher's until then.
     Block(usize),
     /// Map a region and put it in as the spare one.
     Region,
@@ -99,6 +107,7 @@ impl Regions {
     const EMPTY: Self = Self {
         next: Blocks::NONE,
         spare: Blocks::NONE,
+        touching: None,
         handed_out_bytes: 0,
         free: [ptr::null_mut(); ORDER_COUNT],
     };
@@ -173,19 +182,31 @@ impl Regions {
 
     /// A block of the largest size from the newest region, or from a new one.
     fn take_untouched(&mut self) -> Option<usize> {
-        if self.next.is_empty() {
-            match self.spare.is_empty() {
-                true => {
-                    let region = map_region()?;
-                    self.next = self.open_region(region);
+        loop {
+            if self.next.is_empty() {
+                match self.spare.is_empty() {
+                    true => {
+                        let region = map_region()?;
+                        self.next = self.open_region(region);
+                    }
+                    false => self.next = std::mem::replace(&mut self.spare, Blocks::NONE),
                 }
-                false => self.next = std::mem::replace(&mut self.spare, Blocks::NONE),
+            }
+            let block = self.next.start;
+            self.next.start += BLOCK_BYTES_MAX;
+            self.handed_out_bytes += BLOCK_BYTES_MAX;
+            match &mut self.touching {
+                Some(touching) if touching.block == block => touching.is_passed = true,
+                _ => return Some(block),
             }
         }
-        let block = self.next.start;
-        self.next.start += BLOCK_BYTES_MAX;
-        self.handed_out_bytes += BLOCK_BYTES_MAX;
-        Some(block)
+    }
+
+    fn end_touch(&mut self) {
+        let touched = self.touching.take().expect("a block is being touched");
+        if touched.is_passed {
+            self.link(touched.block, ORDER_MAX);
+        }
     }
 
     /// The blocks of a new region; what its map leaves of the first is free.
@@ -211,18 +232,18 @@ impl Regions {
     /// None: enough is resident.
     fn next_untouched(&mut self) -> Option<Untouched> {
         let ahead_bytes = self.ahead_bytes();
-        if let Some(block) = self.next.next_untouched(ahead_bytes) {
-            return Some(Untouched::Block(block));
-        }
         let missing_bytes = ahead_bytes.saturating_sub(self.next.bytes());
-        match missing_bytes {
-            0 => None,
-            _ if self.spare.is_empty() => Some(Untouched::Region),
-            _ => self
-                .spare
-                .next_untouched(missing_bytes)
-                .map(Untouched::Block),
-        }
+        let block = match self.next.next_untouched(ahead_bytes) {
+            Some(block) => block,
+            None if missing_bytes == 0 => return None,
+            None if self.spare.is_empty() => return Some(Untouched::Region),
+            None => self.spare.next_untouched(missing_bytes)?,
+        };
+        self.touching = Some(Touching {
+            block,
+            is_passed: false,
+        });
+        Some(Untouched::Block(block))
     }
 }
 
@@ -294,18 +315,21 @@ pub fn map_region() -> Option<usize> {
     Some(start)
 }
 
-/// Makes a block of the largest size resident; its content stays, so that it may be in use already. False if the kernel cannot
-/// (before 5.14) or has no memory for it.
-pub fn touch(block: usize) -> bool {
-    // SAFETY: the block is a part of a region, and those are never unmapped; populating changes no byte (madvise(2)).
-    let result = unsafe {
-        libc::madvise(
-            block as *mut libc::c_void,
-            BLOCK_BYTES_MAX,
-            libc::MADV_POPULATE_WRITE,
-        )
-    };
-    result == 0
+/// Makes the block resident that `await_untouched` gave.
+///
+/// By a write, and not by `MADV_POPULATE_WRITE`: that holds the lock of the whole address space while the kernel clears the memory, and
+/// whatever maps or protects memory meanwhile, as an allocator does, waits for it with all threads behind.
+pub fn touch_block(block: usize) {
+    touch(block);
+    ALLOCATOR.lock().end_touch();
+}
+
+/// Writes to each page of a block of the largest size, which must be the caller's alone.
+fn touch(block: usize) {
+    for page in (block..block + BLOCK_BYTES_MAX).step_by(PAGE_BYTES) {
+        // SAFETY: the block is a part of a region, and those are never unmapped; nobody else has it.
+        unsafe { (page as *mut u8).write_volatile(0) };
+    }
 }
 
 /// Waits until there is something to touch.
@@ -324,8 +348,9 @@ pub fn await_untouched() -> Untouched {
     }
 }
 
-/// The region that comes next. Its first block is written here, for its map.
+/// The region that comes next. Its first block is touched before, since its map is in it and is written with the lock held.
 pub fn put_in(region: usize) {
+    touch(region);
     let mut regions = ALLOCATOR.lock();
     assert!(regions.spare.is_empty(), "one toucher asks for one region");
     regions.spare = regions.open_region(region);
@@ -507,6 +532,7 @@ mod tests {
             regions.next_untouched(),
             Some(Untouched::Block(block)) if block == region + BLOCK_BYTES_MAX
         ));
+        regions.end_touch();
         while !regions.next.is_empty() {
             regions.take(ORDER_MAX);
         }
@@ -514,17 +540,24 @@ mod tests {
     }
 
     #[test]
-    fn touching_a_block_that_is_in_use_leaves_its_content() {
-        let layout = Layout::from_size_align(BLOCK_BYTES_MAX, PAGE_BYTES).unwrap();
-        // SAFETY: the block is written and read within its size and freed once.
-        unsafe {
-            let block = std::alloc::alloc(layout);
-            block.write_bytes(7, BLOCK_BYTES_MAX);
-            assert!(touch(block as usize));
-            let bytes = std::slice::from_raw_parts(block, BLOCK_BYTES_MAX);
-            assert!(bytes.iter().all(|byte| *byte == 7));
-            std::alloc::dealloc(block, layout);
-        }
+    fn a_block_that_is_being_touched_is_passed_over_and_free_afterwards() {
+        let mut regions = Regions::EMPTY;
+        regions.take(ORDER_MAX);
+        let Some(Untouched::Block(touching)) = regions.next_untouched() else {
+            panic!("the next block is not resident");
+        };
+        assert_eq!(
+            regions.take(ORDER_MAX) as usize,
+            touching + BLOCK_BYTES_MAX,
+            "it is the toucher's"
+        );
+        regions.end_touch();
+        assert_eq!(regions.take(ORDER_MAX) as usize, touching);
+        assert_eq!(
+            regions.take(ORDER_MAX) as usize,
+            touching + 2 * BLOCK_BYTES_MAX,
+            "each is handed out once"
+        );
     }
 
     #[test]

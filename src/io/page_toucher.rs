@@ -7,7 +7,7 @@
 use std::sync::Once;
 use std::thread;
 
-use super::page_allocator::{Untouched, await_untouched, map_region, put_in, touch};
+use super::page_allocator::{Untouched, await_untouched, map_region, put_in, touch_block};
 
 static STARTED: Once = Once::new();
 
@@ -24,21 +24,14 @@ pub fn start() {
     });
 }
 
-/// False if the kernel refuses.
+/// False if there is no address space left.
 fn touch_next() -> bool {
-    let is_done = match await_untouched() {
-        Untouched::Block(block) => touch(block),
+    match await_untouched() {
+        Untouched::Block(block) => touch_block(block),
         Untouched::Region => match map_region() {
-            // The map in its first block is written when it is put in, and others wait for that.
-            Some(region) if touch(region) => {
-                put_in(region);
-                true
-            }
-            _ => false,
+            Some(region) => put_in(region),
+            None => return false,
         },
-    };
-    if !is_done {
-        tracing::info!("the kernel touches no memory in advance: shards do it when they need it");
     }
-    is_done
+    true
 }

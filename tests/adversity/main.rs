@@ -6,6 +6,7 @@ mod bad_requests;
 mod broken_disk;
 mod broker;
 mod clock_jump;
+mod cold_reads;
 mod compaction_disk_full;
 mod damaged_files;
 mod damaged_offsets;

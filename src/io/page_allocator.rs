@@ -546,18 +546,11 @@ mod tests {
         let Some(Untouched::Block(touching)) = regions.next_untouched() else {
             panic!("the next block is not resident");
         };
-        assert_eq!(
-            regions.take(ORDER_MAX) as usize,
-            touching + BLOCK_BYTES_MAX,
-            "it is the toucher's"
-        );
+        let behind = |blocks: usize| touching + blocks * BLOCK_BYTES_MAX;
+        assert_eq!(regions.take(ORDER_MAX) as usize, behind(1));
         regions.end_touch();
         assert_eq!(regions.take(ORDER_MAX) as usize, touching);
-        assert_eq!(
-            regions.take(ORDER_MAX) as usize,
-            touching + 2 * BLOCK_BYTES_MAX,
-            "each is handed out once"
-        );
+        assert_eq!(regions.take(ORDER_MAX) as usize, behind(2));
     }
 
     #[test]

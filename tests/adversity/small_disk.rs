@@ -49,11 +49,17 @@ impl SmallDisk {
     /// From now on the device has no blocks behind `sound_bytes`, and every write there fails. What was there is lost.
     pub fn fail_behind(&self, sound_bytes: u64) {
         let image = File::options().write(true).open(&self.image).unwrap();
-        image.set_len(sound_bytes).unwrap();
         let mut find = as_root("losetup");
         find.args(["--noheadings", "--output", "NAME", "--associated"]);
         let device = run(find.arg(&self.image));
-        run(as_root("losetup").args(["--set-capacity", device.trim()]));
+        // What is written before the device knows of it makes the file longer again.
+        loop {
+            image.set_len(sound_bytes).unwrap();
+            run(as_root("losetup").args(["--set-capacity", device.trim()]));
+            if image.metadata().unwrap().len() == sound_bytes {
+                return;
+            }
+        }
     }
 
     pub fn make_read_only(&self) {

@@ -36,17 +36,13 @@ impl BlockKey {
         self.number * READ_BLOCK_BYTES as u64
     }
 
-    /// How much of it can be read, of a file that is readable up to `readable_end`.
-    fn readable(self, readable_end: FilePosition) -> usize {
-        self.within(readable_end)
-    }
-
     /// What lies in it of the file's bytes from `start` to `end`.
     fn part_of(self, start: FilePosition, end: FilePosition) -> Range<usize> {
-        self.within(start)..self.within(end)
+        self.before(start)..self.before(end)
     }
 
-    fn within(self, position: FilePosition) -> usize {
+    /// How much of it lies before `position`.
+    fn before(self, position: FilePosition) -> usize {
         let behind = position.0.saturating_sub(self.start());
         behind.min(READ_BLOCK_BYTES as u64) as usize
     }
@@ -137,7 +133,7 @@ impl ReadAhead {
         let share_bytes = self.inner.borrow().share_bytes(segment);
         for number in first..=last + ahead {
             let key = BlockKey { segment, number };
-            let readable = key.readable(readable_end);
+            let readable = key.before(readable_end);
             // Of a block ahead its beginning is what comes first.
             let wanted = match key.part_of(start, end) {
                 wanted if wanted.is_empty() => 0..readable.min(1),
@@ -152,7 +148,7 @@ impl ReadAhead {
         for number in first..=last {
             let key = BlockKey { segment, number };
             let wanted = key.part_of(start, end);
-            let part = part_to_load(&wanted, share_bytes, key.readable(readable_end));
+            let part = part_to_load(&wanted, share_bytes, key.before(readable_end));
             run.push(self.bytes_of(key, &file, wanted, part).await?);
         }
         Ok(run)

@@ -1,14 +1,16 @@
-//! The disk under a directory: sequential O_DIRECT transfers of a prepared file, and what an fdatasync costs.
+//! The disk under a directory: sequential O_DIRECT transfers of a prepared file, what an fdatasync costs, and
+//! what latency small appends have.
 
-use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
+use super::appends::PacedAppends;
 use super::ring::{AlignedBuffer, Direction, transfer};
+use super::scratch_file::ScratchFile;
 use crate::histogram::{LatencyHistogram, LatencySummary};
 use crate::quantity::Bytes;
 
@@ -48,6 +50,7 @@ pub struct DiskBaseline {
     pub reads: Vec<TransferRate>,
     /// Of the fdatasync alone, each after an overwrite of 64 KiB.
     pub fdatasync: Option<LatencySummary>,
+    pub appends: PacedAppends,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -67,68 +70,10 @@ impl DiskBaseline {
     pub fn read_mb_per_s(&self) -> f64 {
         best(&self.reads)
     }
-
-    /// How long one write alone takes: the least that a confirmed record can cost.
-    pub fn single_write(&self) -> Option<&LatencySummary> {
-        self.writes
-            .iter()
-            .find(|rate| rate.depth == 1)
-            .and_then(|rate| rate.latency.as_ref())
-    }
 }
 
 fn best(rates: &[TransferRate]) -> f64 {
     rates.iter().map(|rate| rate.mb_per_s).fold(0.0, f64::max)
-}
-
-/// The measured file, deleted when it is no longer needed.
-struct BaselineFile {
-    path: PathBuf,
-    file: File,
-    o_direct: bool,
-}
-
-impl BaselineFile {
-    fn create(directory: &Path) -> Result<Self, DiskError> {
-        let path = directory.join(format!(".corelog-perf-baseline-{}", std::process::id()));
-        let open = |flags: i32| {
-            OpenOptions::new()
-                .read(true)
-                .write(true)
-                .create(true)
-                .truncate(true)
-                .custom_flags(flags)
-                .open(&path)
-        };
-        let (file, o_direct) = match open(libc::O_DIRECT) {
-            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => (open(0), false),
-            opened => (opened, true),
-        };
-        match file {
-            Ok(file) => Ok(Self {
-                path,
-                file,
-                o_direct,
-            }),
-            Err(source) => Err(DiskError::File { path, source }),
-        }
-    }
-
-    fn io(&self, during: &'static str) -> impl FnOnce(io::Error) -> DiskError {
-        let path = self.path.clone();
-        move |source| DiskError::Io {
-            path,
-            during,
-            source,
-        }
-    }
-}
-
-impl Drop for BaselineFile {
-    fn drop(&mut self) {
-        // Nothing depends on it any more; a file that stays behind is only untidy.
-        let _ = fs::remove_file(&self.path);
-    }
 }
 
 pub fn measure(
@@ -139,17 +84,17 @@ pub fn measure(
 ) -> Result<DiskBaseline, DiskError> {
     let largest = BLOCK_BYTES[BLOCK_BYTES.len() - 1] as u64;
     let file_bytes = file_bytes.0.next_multiple_of(largest);
-    let file = BaselineFile::create(directory)?;
+    let file = ScratchFile::create(directory, "baseline")?;
     now_measuring("disk: preparing a file");
     transfer(
-        &file.file,
+        file.file(),
         file_bytes,
         largest as usize,
         4,
         Direction::Write,
         None,
     )?;
-    file.file.sync_all().map_err(file.io("fsync"))?;
+    (file.file().sync_all()).map_err(file.io("fsync"))?;
     let mut rates = |direction: Direction, name: &str| {
         let mut rates = Vec::new();
         for depth in DEPTHS {
@@ -159,7 +104,7 @@ pub fn measure(
                     block_bytes / 1024
                 ));
                 let done = transfer(
-                    &file.file,
+                    file.file(),
                     file_bytes,
                     block_bytes,
                     depth,
@@ -181,18 +126,23 @@ pub fn measure(
     let reads = rates(Direction::Read, "reads")?;
     now_measuring("disk: fdatasync");
     let fdatasync = measure_fdatasync(&file, file_bytes, each)?;
+    let o_direct = file.is_o_direct();
+    drop(file);
+    now_measuring("disk: small appends on a schedule");
+    let appends = PacedAppends::measure(directory, each)?;
     Ok(DiskBaseline {
         directory: directory.to_owned(),
-        o_direct: file.o_direct,
+        o_direct,
         file_bytes,
         writes,
         reads,
         fdatasync,
+        appends,
     })
 }
 
 fn measure_fdatasync(
-    file: &BaselineFile,
+    file: &ScratchFile,
     file_bytes: u64,
     how_long: Duration,
 ) -> Result<Option<LatencySummary>, DiskError> {
@@ -207,11 +157,9 @@ fn measure_fdatasync(
         if begin.elapsed() >= how_long && !latency.is_empty() {
             break;
         }
-        file.file
-            .write_all_at(&buffer, position)
-            .map_err(file.io("write"))?;
+        (file.file().write_all_at(&buffer, position)).map_err(file.io("write"))?;
         let sync_begin = Instant::now();
-        file.file.sync_data().map_err(file.io("fdatasync"))?;
+        file.file().sync_data().map_err(file.io("fdatasync"))?;
         latency.record_ns(sync_begin.elapsed().as_nanos() as u64);
     }
     Ok(latency.summary())
@@ -219,6 +167,8 @@ fn measure_fdatasync(
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -3,12 +3,14 @@
 //!
 //! Owns: its file and its sockets, both gone afterwards. Must never know: what it is compared with.
 
+pub mod appends;
 pub mod disk;
 pub mod memory;
 pub mod network;
 pub mod null_load;
 #[allow(unsafe_code)]
 mod ring;
+mod scratch_file;
 
 use std::path::Path;
 use std::time::Duration;
@@ -63,7 +65,7 @@ impl Baseline {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DiskOutcome {
-    Measured(DiskBaseline),
+    Measured(Box<DiskBaseline>),
     NotMeasured { reason: String },
 }
 
@@ -84,7 +86,7 @@ pub fn measure(plan: &BaselinePlan, mut now_measuring: impl FnMut(&str)) -> Base
         },
         Some(directory) => {
             match disk::measure(directory, plan.file_bytes, plan.each, &mut now_measuring) {
-                Ok(disk) => DiskOutcome::Measured(disk),
+                Ok(disk) => DiskOutcome::Measured(Box::new(disk)),
                 Err(
                     error @ (DiskError::File { .. }
                     | DiskError::Io { .. }

@@ -5,9 +5,15 @@ use serde::Serialize;
 use super::{Loop, ReadKind, ReadReport, SearchReport, StepReport};
 use crate::baseline::Baseline;
 use crate::baseline::null_load::NullLoadBaseline;
+use crate::histogram::LatencySummary;
 
 /// The same requests to a broker that keeps nothing.
 const NULL_BROKER: &str = "null broker, same requests";
+
+/// What a broker that only wrote would take.
+const APPEND: &str = "a 16 KiB append to the disk, same quantile";
+
+type Quantile = fn(&LatencySummary) -> f64;
 
 /// A figure and what it is measured against. A bare figure of a shared machine says little.
 #[derive(Clone, Debug, Serialize)]
@@ -100,8 +106,14 @@ impl Headline {
                 .one_stream()
                 .map(|rate| rate.cpu_s_per_gb)
         });
-        let single_write = |quantile: fn(&crate::histogram::LatencySummary) -> f64| {
-            baselines.mean(|baseline| baseline.disk.measured()?.single_write().map(quantile))
+        let append = |quantile: Quantile| {
+            baselines.mean(|baseline| Some(quantile(&baseline.disk.measured()?.appends.latency)))
+        };
+        let wake_up = |quantile: Quantile| {
+            baselines.mean(|baseline| {
+                let wake_up = baseline.disk.measured()?.appends.wake_up.as_ref();
+                wake_up.map(quantile)
+            })
         };
         let null_broker = |figure: fn(&NullLoadBaseline) -> f64| {
             baselines.mean(|baseline| baseline.null_load().map(figure))
@@ -148,24 +160,24 @@ impl Headline {
             }
             // A closed loop's latency is left out: it would be compared.
             if let (Loop::Open, Some(latency)) = (step.load, &step.publish_latency) {
-                for (quantile, value, baseline) in [
-                    ("p50", latency.p50_ms, single_write(|write| write.p50_ms)),
-                    ("p90", latency.p90_ms, single_write(|write| write.p90_ms)),
-                    ("p99", latency.p99_ms, single_write(|write| write.p99_ms)),
-                    (
-                        "p99.9",
-                        latency.p999_ms,
-                        single_write(|write| write.p999_ms),
-                    ),
-                    ("max", latency.max_ms, single_write(|write| write.max_ms)),
-                ] {
+                let quantiles: [(&str, Quantile); 5] = [
+                    ("p50", |of| of.p50_ms),
+                    ("p90", |of| of.p90_ms),
+                    ("p99", |of| of.p99_ms),
+                    ("p99.9", |of| of.p999_ms),
+                    ("max", |of| of.max_ms),
+                ];
+                for (quantile, of) in quantiles {
                     let what = format!("{name}: latency {quantile}");
+                    figures.push(Ratio::new(what, of(latency), "ms", APPEND, append(of)));
+                }
+                if let Some(lag) = &step.generator.lag {
                     figures.push(Ratio::new(
-                        what,
-                        value,
+                        format!("{name}: generator lag p99"),
+                        lag.p99_ms,
                         "ms",
-                        "one 256 KiB disk write, same quantile",
-                        baseline,
+                        "wake-up of a sleeping thread, same quantile",
+                        wake_up(|of| of.p99_ms),
                     ));
                 }
             }

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use super::headline::Ratio;
 use super::{AuditOutcome, Loop, Report, StepReport, WorkloadReport};
 use super::{backlog, groups, search, settings, workers};
+use crate::baseline::appends::PacedAppends;
 use crate::baseline::{Baseline, DiskOutcome, NullLoadOutcome};
 
 /// From which share of the machine's cores on other work is worth a remark.
@@ -398,6 +399,31 @@ fn write_audit(out: &mut String, report: &Report) -> std::fmt::Result {
     }
 }
 
+fn write_appends(out: &mut String, appends: &PacedAppends) -> std::fmt::Result {
+    writeln!(
+        out,
+        "  appends of {} KiB, {} a second, synced every {} KiB: p50 {} ms, p99 {} ms, p99.9 {} ms, max {} ms",
+        appends.append_bytes / 1024,
+        appends.appends_per_s,
+        appends.synced_every_bytes / 1024,
+        number(appends.latency.p50_ms),
+        number(appends.latency.p99_ms),
+        number(appends.latency.p999_ms),
+        number(appends.latency.max_ms)
+    )?;
+    if let Some(wake_up) = &appends.wake_up {
+        writeln!(
+            out,
+            "  a thread that sleeps until then is woken late by: p50 {} ms, p99 {} ms, p99.9 {} ms, max {} ms",
+            number(wake_up.p50_ms),
+            number(wake_up.p99_ms),
+            number(wake_up.p999_ms),
+            number(wake_up.max_ms)
+        )?;
+    }
+    Ok(())
+}
+
 /// The baselines alone.
 pub fn baseline_text(baseline: &Baseline) -> String {
     let mut out = String::new();
@@ -453,6 +479,7 @@ fn write_baseline(out: &mut String, baseline: &Baseline) -> std::fmt::Result {
                     number(sync.max_ms)
                 )?;
             }
+            write_appends(out, &disk.appends)?;
         }
     }
     if let Some(network) = &baseline.network {

@@ -62,7 +62,7 @@ use crate::compare::Comparison;
 use crate::interrupt::Interrupt;
 use crate::null_broker::NullBroker;
 use crate::progress::Progress;
-use crate::report::AuditOutcome;
+use crate::report::{AuditOutcome, BaselineLines};
 use crate::series::Series;
 use crate::sizing::SizeArgs;
 use crate::unit_costs::UnitCostsArgs;
@@ -170,7 +170,7 @@ fn baseline(arguments: &BaselineArgs) -> ExitCode {
     progress.phase("baseline", None);
     let baseline = baseline::measure(&plan, |what| progress.doing(what));
     progress.finish();
-    print!("{}", report::baseline_text(&baseline));
+    print!("{}", BaselineLines::of(&baseline));
     match &arguments.json {
         Some(path) => report::write_json(&baseline, path)
             .map_or_else(|error| fail(EXIT_FAILED, &error), |()| ExitCode::SUCCESS),

@@ -2,6 +2,7 @@
 //! raises the version.
 
 mod backlog;
+mod baseline_lines;
 mod files;
 mod groups;
 mod headline;
@@ -16,6 +17,7 @@ mod summary;
 mod workers;
 mod workloads;
 
+pub use baseline_lines::BaselineLines;
 pub use files::{
     RawHistogram, WriteError, default_directory, read_text, write_directory, write_files,
     write_json, write_text,
@@ -24,7 +26,7 @@ pub use groups::GroupsReport;
 pub use headline::Headline;
 pub use search::{SearchReport, TryKind, TryReport};
 pub use stored::{Schema, StoredError, StoredReport};
-pub use summary::{baseline_text, number, text};
+pub use summary::{number, text};
 pub use workers::{ClockReport, WorkerReport, WorkerStepReport};
 pub use workloads::workloads_text;
 

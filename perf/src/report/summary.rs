@@ -5,8 +5,7 @@ use std::fmt::Write;
 use super::headline::Ratio;
 use super::{AuditOutcome, Loop, Report, StepReport, WorkloadReport};
 use super::{backlog, groups, search, settings, workers};
-use crate::baseline::appends::PacedAppends;
-use crate::baseline::{Baseline, DiskOutcome, NullLoadOutcome};
+use crate::baseline::DiskOutcome;
 
 /// From which share of the machine's cores on other work is worth a remark.
 const OTHERS_NOTED: f64 = 0.1;
@@ -144,7 +143,7 @@ fn configured<'a>(load: &'a WorkloadReport, setting: &str) -> &'a str {
         .map_or("?", String::as_str)
 }
 
-fn plural(count: u32) -> &'static str {
+pub(super) fn plural(count: u32) -> &'static str {
     if count == 1 { "" } else { "s" }
 }
 
@@ -397,123 +396,4 @@ fn write_audit(out: &mut String, report: &Report) -> std::fmt::Result {
             Ok(())
         }
     }
-}
-
-fn write_appends(out: &mut String, appends: &PacedAppends) -> std::fmt::Result {
-    writeln!(
-        out,
-        "  appends of {} KiB, {} a second, synced every {} KiB: p50 {} ms, p99 {} ms, p99.9 {} ms, max {} ms",
-        appends.append_bytes / 1024,
-        appends.appends_per_s,
-        appends.synced_every_bytes / 1024,
-        number(appends.latency.p50_ms),
-        number(appends.latency.p99_ms),
-        number(appends.latency.p999_ms),
-        number(appends.latency.max_ms)
-    )?;
-    if let Some(wake_up) = &appends.wake_up {
-        writeln!(
-            out,
-            "  a thread that sleeps until then is woken late by: p50 {} ms, p99 {} ms, p99.9 {} ms, max {} ms",
-            number(wake_up.p50_ms),
-            number(wake_up.p99_ms),
-            number(wake_up.p999_ms),
-            number(wake_up.max_ms)
-        )?;
-    }
-    Ok(())
-}
-
-/// The baselines alone.
-pub fn baseline_text(baseline: &Baseline) -> String {
-    let mut out = String::new();
-    write_baseline(&mut out, baseline).expect("writing to a string does not fail");
-    out
-}
-
-fn write_baseline(out: &mut String, baseline: &Baseline) -> std::fmt::Result {
-    match &baseline.disk {
-        DiskOutcome::NotMeasured { reason } => writeln!(out, "disk: not measured: {reason}")?,
-        DiskOutcome::Measured(disk) => {
-            writeln!(
-                out,
-                "disk at {}: O_DIRECT {}; a prepared file of {} MB, overwritten and read in sequence",
-                disk.directory.display(),
-                if disk.o_direct {
-                    "on"
-                } else {
-                    "REFUSED, so this is the page cache"
-                },
-                disk.file_bytes / 1_000_000
-            )?;
-            writeln!(
-                out,
-                "  {:>8}  {:>5}  {:>12}  {:>12}  {:>10}  {:>10}",
-                "block", "depth", "write MB/s", "read MB/s", "write p50", "write p99"
-            )?;
-            for (write, read) in disk.writes.iter().zip(&disk.reads) {
-                let quantile = |of: fn(&crate::histogram::LatencySummary) -> f64| {
-                    write
-                        .latency
-                        .as_ref()
-                        .map_or_else(String::new, |latency| format!("{} ms", number(of(latency))))
-                };
-                writeln!(
-                    out,
-                    "  {:>4} KiB  {:>5}  {:>12}  {:>12}  {:>10}  {:>10}",
-                    write.block_bytes / 1024,
-                    write.depth,
-                    number(write.mb_per_s),
-                    number(read.mb_per_s),
-                    quantile(|latency| latency.p50_ms),
-                    quantile(|latency| latency.p99_ms)
-                )?;
-            }
-            if let Some(sync) = &disk.fdatasync {
-                writeln!(
-                    out,
-                    "  fdatasync after 64 KiB: p50 {} ms, p99 {} ms, p99.9 {} ms, max {} ms",
-                    number(sync.p50_ms),
-                    number(sync.p99_ms),
-                    number(sync.p999_ms),
-                    number(sync.max_ms)
-                )?;
-            }
-            write_appends(out, &disk.appends)?;
-        }
-    }
-    if let Some(network) = &baseline.network {
-        for rate in &network.streams {
-            writeln!(
-                out,
-                "loopback ({}), {} stream{}: {} MB/s, {} CPU-s/GB for both ends",
-                network.congestion_control,
-                rate.streams,
-                plural(rate.streams as u32),
-                number(rate.mb_per_s),
-                number(rate.cpu_s_per_gb)
-            )?;
-        }
-    }
-    match &baseline.null_broker {
-        Some(NullLoadOutcome::Measured(null)) => writeln!(
-            out,
-            "null broker, same requests from {} producer{}: {} MB/s, {} CPU-s/GB for the client, {} CPU-s/GB for the null broker",
-            null.producers,
-            plural(null.producers),
-            number(null.mb_per_s),
-            number(null.client_cpu_s_per_gb),
-            number(null.null_broker_cpu_s_per_gb)
-        )?,
-        Some(NullLoadOutcome::NotMeasured { reason }) => {
-            writeln!(out, "null broker: not measured: {reason}")?
-        }
-        None => {}
-    }
-    writeln!(
-        out,
-        "memcpy {} GB/s, crc32c {} GB/s on one core",
-        number(baseline.memory.memcpy_gb_per_s),
-        number(baseline.memory.crc32c_gb_per_s)
-    )
 }

@@ -10,7 +10,7 @@ use crate::page::charts::{self, Axes, Line};
 use crate::report::groups;
 use crate::report::limit::Limit;
 use crate::report::{
-    AuditOutcome, Loop, RawHistogram, Report, StepReport, TryReport, baseline_text, number, text,
+    AuditOutcome, BaselineLines, Loop, RawHistogram, Report, StepReport, TryReport, number, text,
 };
 use crate::timeline::Second;
 
@@ -343,7 +343,7 @@ pub fn baselines(report: &Report) -> Markup {
         @for (when, baseline) in [("before", &report.baseline_before), ("after", &report.baseline_after)] {
             @if let Some(baseline) = baseline {
                 h3 { (when) " the load" }
-                pre { (baseline_text(baseline)) }
+                pre { (BaselineLines::of(baseline)) }
             }
         }
     }

@@ -84,6 +84,9 @@ pub fn measure(
 ) -> Result<DiskBaseline, DiskError> {
     let largest = BLOCK_BYTES[BLOCK_BYTES.len() - 1] as u64;
     let file_bytes = file_bytes.0.next_multiple_of(largest);
+    // Before the large file is there: on a mount with `discard` its removal would hold them up.
+    now_measuring("disk: small appends on a schedule");
+    let appends = PacedAppends::measure(directory, each)?;
     let file = ScratchFile::create(directory, "baseline")?;
     now_measuring("disk: preparing a file");
     transfer(
@@ -126,13 +129,9 @@ pub fn measure(
     let reads = rates(Direction::Read, "reads")?;
     now_measuring("disk: fdatasync");
     let fdatasync = measure_fdatasync(&file, file_bytes, each)?;
-    let o_direct = file.is_o_direct();
-    drop(file);
-    now_measuring("disk: small appends on a schedule");
-    let appends = PacedAppends::measure(directory, each)?;
     Ok(DiskBaseline {
         directory: directory.to_owned(),
-        o_direct,
+        o_direct: file.is_o_direct(),
         file_bytes,
         writes,
         reads,

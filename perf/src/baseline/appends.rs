@@ -83,9 +83,7 @@ fn append_on_schedule(
 ) -> Result<(LatencySummary, Option<LatencySummary>), DiskError> {
     // The default of 50 us would be most of what is measured. Where it is refused, that shows.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-    let mut buffer = AlignedBuffer::new(APPEND_BYTES);
-    // Not zeros, which a storage layer may treat specially.
-    (buffer.iter_mut().enumerate()).for_each(|(at, byte)| *byte = ((at * 131) >> 3) as u8);
+    let buffer = AlignedBuffer::filled(APPEND_BYTES);
     let (mut latency, mut wake_up) = (LatencyHistogram::new(), LatencyHistogram::new());
     let begin = Instant::now();
     for number in 0..count {

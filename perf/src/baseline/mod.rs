@@ -1,7 +1,7 @@
 //! What this machine can do without a broker, measured in the same minute as the broker: disk, loopback
 //! network, memory, and the run's own requests against a broker that keeps nothing.
 //!
-//! Owns: its file and its sockets, both gone afterwards. Must never know: what it is compared with.
+//! Owns: its files and its sockets, all gone afterwards. Must never know: what it is compared with.
 
 pub mod appends;
 pub mod disk;

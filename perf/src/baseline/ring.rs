@@ -35,6 +35,15 @@ impl AlignedBuffer {
         let start = NonNull::new(start).unwrap_or_else(|| handle_alloc_error(layout));
         Self { start, layout }
     }
+
+    /// Not zeros, which a storage layer may treat specially.
+    pub fn filled(len_bytes: usize) -> Self {
+        let mut buffer = Self::new(len_bytes);
+        for (at, byte) in buffer.iter_mut().enumerate() {
+            *byte = ((at * 131) >> 3) as u8;
+        }
+        buffer
+    }
 }
 
 impl Deref for AlignedBuffer {
@@ -85,15 +94,8 @@ pub fn transfer(
     let block_count = file_bytes / block_bytes as u64;
     let mut ring = IoUring::new(depth as u32).map_err(DiskError::Ring)?;
     let mut buffers: Vec<AlignedBuffer> = (0..depth)
-        .map(|_| AlignedBuffer::new(block_bytes))
+        .map(|_| AlignedBuffer::filled(block_bytes))
         .collect();
-    for buffer in &mut buffers {
-        // Not zeros, which a storage layer may treat specially.
-        buffer
-            .iter_mut()
-            .enumerate()
-            .for_each(|(at, byte)| *byte = ((at * 131) >> 3) as u8);
-    }
     let mut started = vec![Instant::now(); depth];
     let mut latency = LatencyHistogram::new();
     let begin = Instant::now();

@@ -201,8 +201,8 @@ pub const BROKER_SETTINGS: &[Setting] = &[
         .ms()
         .online()
         .doc(
-            "How long a wall clock that has jumped ahead is not believed by retention: until then what it has jumped makes nothing \
-             older. Kafka has no such setting.",
+            "How long a wall clock that has jumped ahead is not believed: until then what it has jumped makes neither records nor committed \
+             offsets older. Kafka has no such setting.",
         ),
     Setting::int("log.retention.hours", "168")
         .high()

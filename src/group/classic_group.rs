@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use super::answer::{Committed, FetchedOffset, GroupAnswer, GroupError};
 use super::group_offsets::{GroupOffsets, StoredOffset};
 use super::id::GroupId;
@@ -7,6 +9,7 @@ use super::record::{encode_group_key, encode_offset_key};
 use super::request::{
     CommitRequest, DeleteOffsetsRequest, FetchPartitions, GroupRequest, OffsetToCommit,
 };
+use super::rules::GroupRules;
 use super::state::GroupState;
 use super::turn::Turn;
 use super::write::{GroupRecord, WriteRefused};
@@ -324,14 +327,14 @@ impl<T> ClassicGroup<T> {
     }
 
     /// KIP-211: the offsets of a group that has been empty for the retention time, those of topics that no member wants any more and of
-    /// groups without members by their own age. The group goes with the last of them.
-    pub fn expire(&mut self, turn: &mut Turn<'_, T>) {
+    /// groups without members by their own age, all as of `judging`. The group goes with the last of them.
+    pub fn expire(&mut self, turn: &mut Turn<'_, T>, judging: TimestampMs) {
         if self.writing > 0 || self.is_ending {
             return;
         }
         let mut gone = Vec::new();
         for (topic, partition, stored) in self.offsets.iter() {
-            if stored.is_some_and(|stored| self.is_expired(turn, topic, stored)) {
+            if stored.is_some_and(|stored| self.is_expired(turn.rules, judging, topic, stored)) {
                 gone.push((topic.clone(), partition));
             }
         }
@@ -343,7 +346,13 @@ impl<T> ClassicGroup<T> {
         }
     }
 
-    fn is_expired(&self, turn: &Turn<'_, T>, topic: &TopicName, stored: &StoredOffset) -> bool {
+    fn is_expired(
+        &self,
+        rules: &GroupRules,
+        judging: TimestampMs,
+        topic: &TopicName,
+        stored: &StoredOffset,
+    ) -> bool {
         let since = if self.membership.is_simple() {
             stored.commit_time
         } else {
@@ -360,12 +369,11 @@ impl<T> ClassicGroup<T> {
             }
         };
         if stored.expire_time != TimestampMs::NONE {
-            return turn.wall >= stored.expire_time;
+            return judging >= stored.expire_time;
         }
-        let age_ms = turn.wall.0.saturating_sub(since.0);
-        u64::try_from(age_ms).is_ok_and(|age_ms| {
-            std::time::Duration::from_millis(age_ms) >= turn.rules.offsets_retention
-        })
+        let age_ms = judging.0.saturating_sub(since.0);
+        u64::try_from(age_ms)
+            .is_ok_and(|age_ms| Duration::from_millis(age_ms) >= rules.offsets_retention)
     }
 
     // ---- what has become of a write

@@ -280,9 +280,9 @@ impl<T> Coordinator<T> {
         listed.collect()
     }
 
-    /// What is due: sessions, rebalances, expired offsets. To be called when `next_deadline` has come; earlier or more often does
-    /// no harm.
-    pub fn tick(&mut self, now: Monotonic, wall: TimestampMs) -> Effects<T> {
+    /// What is due: sessions, rebalances, expired offsets; how old an offset is goes by `judging`, the time without what the wall clock may
+    /// have jumped ahead. To be called when `next_deadline` has come; earlier or more often does no harm.
+    pub fn tick(&mut self, now: Monotonic, wall: TimestampMs, judging: TimestampMs) -> Effects<T> {
         let mut effects = Effects::default();
         while let Some(key) = self.timers.pop(now) {
             match key {
@@ -305,7 +305,9 @@ impl<T> Coordinator<T> {
             self.sweep.begin(now, again, self.groups.keys().cloned());
         }
         for id in self.sweep.take(GROUPS_SWEPT_PER_TICK_MAX) {
-            self.on_group(&id, now, wall, &mut effects, ClassicGroup::expire);
+            self.on_group(&id, now, wall, &mut effects, |group, turn| {
+                group.expire(turn, judging);
+            });
         }
         effects
     }

@@ -11,6 +11,7 @@ use crate::model::TimestampMs;
 pub struct Turn<'a, T> {
     pub rules: &'a GroupRules,
     pub now: Monotonic,
+    /// What is written down as the time of this turn.
     pub wall: TimestampMs,
     pub timers: &'a mut Timers,
     pub writes: &'a mut PendingWrites<T>,

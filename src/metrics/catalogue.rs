@@ -79,7 +79,7 @@ catalogue! {
         DiskBytes => ("disk_bytes", "Bytes that this shard's partitions take on disk"),
         CleanerDirtyPercentMax => ("cleaner_dirty_percent_max", "The largest share of a compacted log that is not yet compacted, in percent, when the cleaner last looked"),
         DirectIo => ("direct_io", "1 if O_DIRECT is really on for this shard's segments, 0 if the file system switched it off"),
-        ClockHeldMs => ("clock_held_ms", "Milliseconds that the wall clock has jumped ahead and that retention by age does not follow yet"),
+        ClockHeldMs => ("clock_held_ms", "Milliseconds that the wall clock has jumped ahead and that nothing which expires by age follows yet"),
         LogDirectoriesOffline => ("log_directories_offline", "Log directories that an I/O error took offline"),
     }
 }

@@ -170,7 +170,7 @@ impl Shard {
         let monotonic = self.clock().monotonic();
         let mut leader = partition.leader.borrow_mut();
         let cached_before = Cached::of(&leader);
-        let outcome = leader.append(&batch, self.clock().now(), monotonic.as_ns());
+        let outcome = leader.append(&batch, self.append_time(), monotonic.as_ns());
         let (answer, confirm_at) = match outcome {
             Outcome::NotNow(_) => return Err(Box::new(ParkedBatch { batch, token })),
             Outcome::Refused { why, confirm_at } => {

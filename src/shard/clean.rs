@@ -68,7 +68,7 @@ impl Shard {
             }
             let is_aged = {
                 let leader = partition.leader.borrow();
-                leader.log().is_active_aged(self.clock().now())
+                leader.log().is_active_aged(self.judging_time())
             };
             if is_aged {
                 self.roll_now(&partition).await;
@@ -235,7 +235,8 @@ impl Shard {
                 files: self.files(),
                 pool: self.pool(),
                 index_interval_bytes: config.index_interval_bytes,
-                now: self.judging_time(),
+                judging: self.judging_time(),
+                stamping: self.stamping_time(),
                 delete_retention_ms: config.delete_retention_ms,
             };
             let (segments, last_of_producers) = {

@@ -176,7 +176,7 @@ impl Shard {
         groups: &Rc<HostedGroups>,
         call: impl FnOnce(&mut HostedCoordinator, Monotonic, TimestampMs) -> GroupEffects,
     ) {
-        let (now, wall) = (self.clock().monotonic(), self.clock().now());
+        let (now, wall) = (self.clock().monotonic(), self.stamping_time());
         let (effects, deadline) = {
             let mut coordinator = groups.coordinator.borrow_mut();
             let effects = call(&mut coordinator, now, wall);
@@ -261,8 +261,9 @@ impl Shard {
                 let now = self.clock().monotonic();
                 let deadline = groups.coordinator.borrow().next_deadline();
                 if deadline.is_some_and(|deadline| deadline <= now) && !self.is_stopping() {
+                    let judging = self.judging_time();
                     self.run_groups(&groups, |coordinator, now, wall| {
-                        coordinator.tick(now, wall)
+                        coordinator.tick(now, wall, judging)
                     });
                     executor::yield_if_needed().await;
                 }

@@ -80,7 +80,7 @@ impl Shard {
         let log = leader.log_mut();
         if let Some(first) = parked.front() {
             let batch_bytes = first.batch.size_bytes() as u64;
-            if log.admission(first.batch.header(), self.clock().now()) == Admission::AfterRoll {
+            if log.admission(first.batch.header(), self.append_time()) == Admission::AfterRoll {
                 return Some(Need::Segment {
                     first_bytes: batch_bytes,
                 });

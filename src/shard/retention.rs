@@ -78,6 +78,17 @@ impl Shard {
         self.retention_clock().borrow().judging()
     }
 
+    /// What is written down now, to be judged by later.
+    pub(super) fn stamping_time(&self) -> TimestampMs {
+        self.watch_clock();
+        self.append_time()
+    }
+
+    /// The same as of the last look at whether the clock was set back, at most a tick ago.
+    pub(super) fn append_time(&self) -> TimestampMs {
+        self.retention_clock().borrow().stamping(self.clock().now())
+    }
+
     /// Looks whether the wall clock goes as time does.
     pub(super) fn watch_clock(&self) {
         let hold = Duration::from_millis(self.config().clock_jump_hold_ms);
@@ -97,7 +108,7 @@ impl Shard {
             ClockStep::Ahead { ms } => tracing::warn!(
                 step_ms = ms,
                 held_ms,
-                "the wall clock has jumped ahead: retention by age does not follow until log.retention.clock.jump.hold.ms is over or the broker is \
+                "the wall clock has jumped ahead: nothing expires by it until log.retention.clock.jump.hold.ms is over or the broker is \
                  started anew; set the clock right if it is wrong"
             ),
             ClockStep::Back { ms } => {
@@ -106,7 +117,7 @@ impl Shard {
             ClockStep::Believed { ms } => {
                 tracing::warn!(
                     step_ms = ms,
-                    "retention by age follows the wall clock again"
+                    "what expires by age follows the wall clock again"
                 );
             }
         }

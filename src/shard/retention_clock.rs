@@ -1,13 +1,20 @@
-//! The time by which ages are judged: the wall clock, without what it has jumped ahead.
+//! The time by which ages are judged: the wall clock, without what it has jumped ahead. And the time that is written down to be judged
+//! by later: the wall clock, without what it was set back.
 //!
 //! A clock that is set far ahead would make everything due at once, and what is deleted does not come back when it is set right. So a step
 //! that the monotonic clock did not take is held back: it counts only once it has lasted for `log.retention.clock.jump.hold.ms`, or the
 //! broker is started anew. A step back takes back what was held; beyond that ages are judged by the clock as it is now, by which
 //! everything is younger and nothing more is due. A broker's start has nothing to compare with and believes the clock.
 //!
+//! The other way round, what is stamped while a clock is set back would be old at once when the clock is set right. So a step back counts
+//! for stamps only once it has lasted as long. Of the two times, ages are judged by the earlier and stamps are made by the later one.
+//!
 //! ```text
 //!   wall       12:00   12:01   +3 days   +3 days 00:01   ...   held for a day      or   12:03 (set right)
 //!   judged by  12:00   12:01   12:01     12:02           ...   the wall clock again     12:03
+//!
+//!   wall       12:00   12:01   -3 days   -3 days 00:01   ...   for a day           or   12:03 (set right)
+//!   stamped    12:00   12:01   12:01     12:02           ...   the wall clock again     12:03
 //! ```
 
 use std::time::Duration;
@@ -21,8 +28,12 @@ pub struct RetentionClock {
     last: Option<(TimestampMs, Monotonic)>,
     /// How far ahead of the time by which ages are judged the wall clock is; not negative.
     held_ms: i64,
+    /// How far behind the time by which stamps are made it is; not negative.
+    back_ms: i64,
     /// The last step ahead.
     held_since: Monotonic,
+    /// The last step back.
+    back_since: Monotonic,
 }
 
 /// What an operator is told of.
@@ -56,18 +67,22 @@ impl RetentionClock {
             .saturating_sub(passed_ms.unwrap_or(i64::MAX));
         if step_ms > CLOCK_STEP_MS_MAX {
             self.held_ms = self.held_ms.saturating_add(step_ms);
+            self.back_ms = without_rest(self.back_ms.saturating_sub(step_ms));
             self.held_since = monotonic;
             return Some(ClockStep::Ahead { ms: step_ms });
         }
         if step_ms < -CLOCK_STEP_MS_MAX {
-            self.held_ms = self.held_ms.saturating_add(step_ms);
-            // A step back that undoes one ahead is seldom of the same length to the millisecond.
-            if self.held_ms <= CLOCK_STEP_MS_MAX {
-                self.held_ms = 0;
-            }
+            let left_ms = self.held_ms.saturating_add(step_ms);
+            self.held_ms = without_rest(left_ms);
+            let back_ms = without_rest(left_ms.saturating_neg());
+            self.back_ms = self.back_ms.saturating_add(back_ms);
+            self.back_since = monotonic;
             return Some(ClockStep::Back {
                 ms: step_ms.saturating_neg(),
             });
+        }
+        if monotonic.since(self.back_since) >= hold {
+            self.back_ms = 0;
         }
         if self.held_ms > 0 && monotonic.since(self.held_since) >= hold {
             let ms = std::mem::take(&mut self.held_ms);
@@ -84,9 +99,19 @@ impl RetentionClock {
         })
     }
 
+    /// What is written down at `wall` for `judging` to be compared with later.
+    pub fn stamping(&self, wall: TimestampMs) -> TimestampMs {
+        TimestampMs(wall.0.saturating_add(self.back_ms))
+    }
+
     pub fn held_ms(&self) -> u64 {
         self.held_ms.unsigned_abs()
     }
+}
+
+/// A step that undoes another one is seldom of the same length to the millisecond.
+fn without_rest(ms: i64) -> i64 {
+    if ms <= CLOCK_STEP_MS_MAX { 0 } else { ms }
 }
 
 #[cfg(test)]
@@ -131,6 +156,11 @@ mod tests {
         /// How far the wall clock is ahead of the time by which ages are judged.
         fn ahead_ms(&self) -> i64 {
             self.clock.now().0 - self.retention.judging().0
+        }
+
+        /// How far the wall clock is behind the time by which stamps are made.
+        fn behind_ms(&self) -> i64 {
+            self.retention.stamping(self.clock.now()).0 - self.clock.now().0
         }
     }
 
@@ -190,6 +220,39 @@ mod tests {
         assert_eq!(watched.ahead_ms(), 0, "everything is younger now");
         watched.step(DAY_MS);
         assert_eq!(watched.ahead_ms(), DAY_MS);
+    }
+
+    #[test]
+    fn what_is_stamped_while_the_clock_is_set_back_is_not_old_when_it_is_set_right() {
+        let mut watched = Watched::new();
+        watched.step(-10 * DAY_MS);
+        assert_eq!(watched.behind_ms(), 10 * DAY_MS);
+        watched.pass(Duration::from_secs(3_600));
+        assert_eq!(watched.behind_ms(), 10 * DAY_MS);
+        watched.step(10 * DAY_MS - 70);
+        assert_eq!(watched.behind_ms(), 0);
+    }
+
+    #[test]
+    fn a_step_back_that_lasts_counts_for_stamps_too() {
+        let mut watched = Watched::new();
+        watched.step(-10 * DAY_MS);
+        watched.pass(HOLD - Duration::from_secs(1));
+        assert_eq!(watched.behind_ms(), 10 * DAY_MS);
+        watched.pass(Duration::from_secs(1));
+        assert_eq!(watched.behind_ms(), 0);
+    }
+
+    #[test]
+    fn a_step_back_that_only_undoes_one_ahead_leaves_stamps_at_the_wall_clock() {
+        let mut watched = Watched::new();
+        watched.step(3 * DAY_MS);
+        assert_eq!(watched.behind_ms(), 0, "stamps are not held back");
+        watched.step(-3 * DAY_MS);
+        assert_eq!((watched.ahead_ms(), watched.behind_ms()), (0, 0));
+        watched.step(3 * DAY_MS);
+        watched.step(-5 * DAY_MS);
+        assert_eq!((watched.ahead_ms(), watched.behind_ms()), (0, 2 * DAY_MS));
     }
 
     #[test]

@@ -9,9 +9,11 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 use crate::broker::{Broker, WAIT_MAX, new_directory};
+use crate::groups::{commit, commit_for, committed, find_coordinator};
 use crate::produce::create_topic;
 use crate::retention::{LOOK_OFTEN, await_log_start, log_start, produce_aged};
 use crate::settings::{alter_brokers, alter_topic};
+use crate::wire::Client;
 
 const DAY_S: i64 = 24 * 3_600;
 const SMALLEST_SEGMENT: (&str, &str) = ("segment.bytes", "1048576");
@@ -125,4 +127,60 @@ fn a_clock_that_jumps_days_ahead_deletes_nothing_by_age_until_it_is_believed() {
     alter_brokers(&mut client, &[("log.retention.clock.jump.hold.ms", "0")]);
     await_log_start(&broker, &mut client, "t", 4);
     await_held_ms(&broker, false);
+}
+
+fn await_expired(broker: &Broker, client: &mut Client, group: &str) {
+    let deadline = Instant::now() + WAIT_MAX;
+    while committed(client, group, "t") != -1 {
+        assert!(Instant::now() < deadline, "{}", broker.log());
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Waits until a sweep that began from now on has looked at all groups.
+fn await_sweep(broker: &Broker, client: &mut Client) {
+    for _ in 0..2 {
+        commit_for(client, "probe", "t", 1);
+        await_expired(broker, client, "probe");
+    }
+}
+
+#[test]
+fn a_clock_that_jumps_ahead_or_back_expires_no_committed_offset() {
+    let clock = WallClock::new();
+    let data = new_directory();
+    let settings = [
+        LOOK_OFTEN,
+        "cores=0",
+        "offsets.topic.num.partitions=1",
+        "offsets.retention.minutes=10080",
+        "offsets.retention.check.interval.ms=100",
+    ];
+    let broker = clock.start(data.path(), &settings);
+    let mut client = broker.client();
+    create_topic(&mut client, "t", 1, &[]);
+    find_coordinator(&mut client, "before");
+    assert_eq!(commit(&mut client, "before", "t", 0, 7), 0);
+    await_held_ms(&broker, false);
+
+    // What is due by the time that has passed goes meanwhile, and nothing else.
+    commit_for(&mut client, "due", "t", 2_000);
+    clock.set(10 * DAY_S);
+    await_held_ms(&broker, true);
+    await_expired(&broker, &mut client, "due");
+    assert_eq!(committed(&mut client, "before", "t"), 7);
+    clock.set(0);
+    await_held_ms(&broker, false);
+
+    // An offset that is committed while the clock is set back is not ten days old when it is set right.
+    clock.set(-10 * DAY_S);
+    await_log(&broker, "the wall clock was set back");
+    assert_eq!(commit(&mut client, "meanwhile", "t", 0, 8), 0);
+    clock.set(0);
+    await_held_ms(&broker, true);
+    alter_brokers(&mut client, &[("log.retention.clock.jump.hold.ms", "0")]);
+    await_held_ms(&broker, false);
+    await_sweep(&broker, &mut client);
+    assert_eq!(committed(&mut client, "meanwhile", "t"), 8);
+    assert_eq!(committed(&mut client, "before", "t"), 7);
 }

@@ -29,6 +29,9 @@ use crate::broker::{Broker, new_directory};
 use crate::produce::{batch_of, create_topic, produce, topic_name, try_create_topic};
 use crate::wire::{Client, frame_of};
 
+/// The only versions in which a commit says how long it is to be kept.
+const COMMIT_VERSION_WITH_RETENTION: i16 = 4;
+
 /// The last version without tagged fields, so that a response is decoded behind its correlation id.
 const JOIN_VERSION: i16 = 5;
 const COMMIT_VERSION: i16 = 7;
@@ -38,13 +41,25 @@ fn string(text: &str) -> StrBytes {
     StrBytes::from_string(text.to_owned())
 }
 
-fn find_coordinator(client: &mut Client, group: &str) {
+pub fn find_coordinator(client: &mut Client, group: &str) {
     let request = FindCoordinatorRequest::default().with_key(string(group));
     assert_eq!(client.ask(2, &request).error_code, 0);
 }
 
 /// The error code.
-fn commit(client: &mut Client, group: &str, topic: &str, partition: i32, offset: i64) -> i16 {
+pub fn commit(client: &mut Client, group: &str, topic: &str, partition: i32, offset: i64) -> i16 {
+    let request = commit_request(group, topic, partition, offset);
+    client.ask(COMMIT_VERSION, &request).topics[0].partitions[0].error_code
+}
+
+/// Commits an offset for partition 0 that is due after `retention_ms`.
+pub fn commit_for(client: &mut Client, group: &str, topic: &str, retention_ms: i64) {
+    let request = commit_request(group, topic, 0, 1).with_retention_time_ms(retention_ms);
+    let answer = client.ask(COMMIT_VERSION_WITH_RETENTION, &request);
+    assert_eq!(answer.topics[0].partitions[0].error_code, 0);
+}
+
+fn commit_request(group: &str, topic: &str, partition: i32, offset: i64) -> OffsetCommitRequest {
     let partition = OffsetCommitRequestPartition::default()
         .with_partition_index(partition)
         .with_committed_offset(offset)
@@ -52,14 +67,13 @@ fn commit(client: &mut Client, group: &str, topic: &str, partition: i32, offset:
     let topic = OffsetCommitRequestTopic::default()
         .with_name(topic_name(topic))
         .with_partitions(vec![partition]);
-    let request = OffsetCommitRequest::default()
+    OffsetCommitRequest::default()
         .with_group_id(GroupId(string(group)))
-        .with_topics(vec![topic]);
-    client.ask(COMMIT_VERSION, &request).topics[0].partitions[0].error_code
+        .with_topics(vec![topic])
 }
 
 /// The committed offset of partition 0, once the group is loaded.
-fn committed(client: &mut Client, group: &str, topic: &str) -> i64 {
+pub fn committed(client: &mut Client, group: &str, topic: &str) -> i64 {
     let topic = OffsetFetchRequestTopic::default()
         .with_name(topic_name(topic))
         .with_partition_indexes(vec![0]);

@@ -239,7 +239,8 @@ pub async fn clean(
             files: &files,
             pool: &pool,
             index_interval_bytes: RULES.index_interval_bytes,
-            now: TimestampMs(rules.now),
+            judging: TimestampMs(rules.now),
+            stamping: TimestampMs(rules.now),
             delete_retention_ms: rules.delete_retention_ms,
         };
         let segments = sealed(dir);

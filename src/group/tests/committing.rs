@@ -361,3 +361,20 @@ fn an_offset_with_a_retention_of_its_own_expires_by_that() {
     stage.advance(seconds(1_000));
     assert_eq!(stage.fetch(0), None);
 }
+
+#[test]
+fn no_offset_expires_by_what_the_wall_clock_has_jumped_ahead() {
+    const JUMP_MS: i64 = 10 * 24 * 3_600_000;
+    let mut stage = with_retention();
+    let own = CommitRequest {
+        retention_ms: Some(7_200_000),
+        ..simple_commit(1, 1)
+    };
+    assert_eq!(stage.commit(simple_commit(0, 1)), Ok(()));
+    assert_eq!(stage.commit(own), Ok(()));
+    (stage.wall.0, stage.held_ms) = (stage.wall.0 + JUMP_MS, JUMP_MS);
+    stage.advance(seconds(2_500));
+    assert_eq!((stage.fetch(0), stage.fetch(1)), (Some(1), Some(1)));
+    stage.advance(seconds(2_500));
+    assert_eq!((stage.fetch(0), stage.fetch(1)), (None, Some(1)));
+}

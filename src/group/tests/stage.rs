@@ -19,6 +19,8 @@ pub struct Stage {
     pub rules: GroupRules,
     pub now: Monotonic,
     pub wall: TimestampMs,
+    /// How far it has jumped ahead, which no age follows.
+    pub held_ms: i64,
     /// What is on disk.
     pub log: Vec<GroupRecord>,
     /// What is on its way there.
@@ -42,6 +44,7 @@ impl Stage {
             rules,
             now: Monotonic::ZERO + Duration::from_secs(1),
             wall: TimestampMs(1_000_000_000_000),
+            held_ms: 0,
             log: Vec::new(),
             writes: VecDeque::new(),
             answers: BTreeMap::new(),
@@ -117,10 +120,15 @@ impl Stage {
         let end = self.now + duration;
         while let Some(deadline) = self.coordinator.next_deadline().filter(|it| *it <= end) {
             self.move_to(deadline.max(self.now));
-            let effects = self.coordinator.tick(self.now, self.wall);
+            let effects = self.tick();
             self.absorb(effects);
         }
         self.move_to(end);
+    }
+
+    fn tick(&mut self) -> Effects<u32> {
+        let judging = TimestampMs(self.wall.0 - self.held_ms);
+        self.coordinator.tick(self.now, self.wall, judging)
     }
 
     fn move_to(&mut self, now: Monotonic) {

@@ -16,8 +16,10 @@ pub struct BatchFilter<'a> {
     pub map: &'a OffsetMap,
     /// The last offset that each idempotent producer wrote: the batch that ends there has its last sequence.
     pub last_of_producers: &'a FxHashMap<ProducerId, Offset>,
-    /// The wall clock at the cleaning's start.
-    pub now: TimestampMs,
+    /// The time by which ages are judged, at the cleaning's start.
+    pub judging: TimestampMs,
+    /// The time from which a tombstone's `delete.retention.ms` counts.
+    pub stamping: TimestampMs,
     /// `delete.retention.ms`
     pub delete_retention_ms: u64,
 }
@@ -81,7 +83,11 @@ impl BatchFilter<'_> {
         };
         let removed_count = u64::from(header.record_count.unsigned_abs() - survey.kept_count);
         let new_horizon = (survey.keeps_tombstone && header.delete_horizon().is_none())
-            .then(|| self.now.0.saturating_add_unsigned(self.delete_retention_ms))
+            .then(|| {
+                self.stamping
+                    .0
+                    .saturating_add_unsigned(self.delete_retention_ms)
+            })
             .map(TimestampMs);
         let kept = if removed_count == 0 && new_horizon.is_none() {
             Kept::AsItIs
@@ -147,7 +153,7 @@ impl BatchFilter<'_> {
         let is_latest = self.map.latest(key).is_none_or(|latest| offset >= latest);
         let is_due = header
             .delete_horizon()
-            .is_some_and(|horizon| horizon <= self.now);
+            .is_some_and(|horizon| horizon <= self.judging);
         is_latest && (record.value.is_some() || !is_due)
     }
 }
@@ -184,7 +190,8 @@ mod tests {
     struct Case {
         map: OffsetMap,
         last_of_producers: FxHashMap<ProducerId, Offset>,
-        now: TimestampMs,
+        judging: TimestampMs,
+        stamping: TimestampMs,
     }
 
     impl Case {
@@ -198,7 +205,8 @@ mod tests {
             Self {
                 map,
                 last_of_producers: FxHashMap::default(),
-                now: NOW,
+                judging: NOW,
+                stamping: NOW,
             }
         }
 
@@ -206,7 +214,8 @@ mod tests {
             let filter = BatchFilter {
                 map: &self.map,
                 last_of_producers: &self.last_of_producers,
-                now: self.now,
+                judging: self.judging,
+                stamping: self.stamping,
                 delete_retention_ms: DELETE_RETENTION_MS,
             };
             let header = RecordBatchHeader::parse(batch).unwrap();
@@ -273,14 +282,24 @@ mod tests {
         let header = RecordBatchHeader::parse(&first).unwrap();
         let horizon = TimestampMs(NOW.0 + DELETE_RETENTION_MS as i64);
         assert_eq!(header.delete_horizon(), Some(horizon));
-        case.now = TimestampMs(horizon.0 - 1);
+        case.judging = TimestampMs(horizon.0 - 1);
         assert_eq!(
             case.apply(&first, false).kept,
             Kept::AsItIs,
             "its horizon does not move"
         );
-        case.now = horizon;
+        case.judging = horizon;
         assert_eq!(offsets(&rewritten(case.apply(&first, false))), [1]);
+    }
+
+    #[test]
+    fn a_horizon_counts_from_the_stamp_and_not_from_the_time_by_which_ages_are_judged() {
+        let mut case = Case::new(&[("a", 0)], 1);
+        case.stamping = TimestampMs(NOW.0 + 9_000);
+        let first = rewritten(case.apply(&batch(0, Codec::None, &[("a", None)]), false));
+        let header = RecordBatchHeader::parse(&first).unwrap();
+        let horizon = TimestampMs(NOW.0 + 9_000 + DELETE_RETENTION_MS as i64);
+        assert_eq!(header.delete_horizon(), Some(horizon));
     }
 
     #[test]

@@ -72,7 +72,8 @@ pub struct Cleaning<'a> {
     pub files: &'a OpenFiles,
     pub pool: &'a ChunkPool,
     pub index_interval_bytes: u64,
-    pub now: TimestampMs,
+    pub judging: TimestampMs,
+    pub stamping: TimestampMs,
     pub delete_retention_ms: u64,
 }
 
@@ -129,7 +130,8 @@ impl Cleaning<'_> {
         let filter = BatchFilter {
             map,
             last_of_producers,
-            now: self.now,
+            judging: self.judging,
+            stamping: self.stamping,
             delete_retention_ms: self.delete_retention_ms,
         };
         let key = group.cleaned_key(self.log);

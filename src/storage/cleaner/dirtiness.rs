@@ -14,7 +14,7 @@ pub struct CleaningBounds {
     pub below: Offset,
     /// `min.compaction.lag.ms`
     pub min_lag_ms: u64,
-    /// The wall clock.
+    /// The time by which ages are judged.
     pub now: TimestampMs,
 }
 

@@ -69,6 +69,7 @@ pub struct Broker {
     readiness: Arc<Readiness>,
     shards: Vec<ForeignSender<Message>>,
     addresses: Vec<SocketAddr>,
+    admin_address: SocketAddr,
     /// Taken by whoever waits for the end.
     running: Mutex<Option<Running>>,
     stop: Stop,
@@ -178,6 +179,7 @@ impl Broker {
             lane.send_blocking(Message::Start);
         }
         readiness.advance(Phase::Ready);
+        let admin_address = admin.address();
         let running = Running {
             _shards: shards,
             shards_ended,
@@ -188,6 +190,7 @@ impl Broker {
             readiness,
             shards: lanes,
             addresses,
+            admin_address,
             running: Mutex::new(Some(running)),
             stop: Stop::default(),
         })
@@ -196,6 +199,15 @@ impl Broker {
     /// Where clients are served; the ports are known here if 0 was asked for.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
+    }
+
+    /// Where metrics and health are served; the port is known here if 0 was asked for.
+    pub fn admin_address(&self) -> SocketAddr {
+        self.admin_address
+    }
+
+    pub fn shard_count(&self) -> usize {
+        self.shards.len()
     }
 
     /// Asks it to drain, flush and mark a clean stop. Returns at once; further calls change nothing.

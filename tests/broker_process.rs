@@ -127,8 +127,24 @@ fn a_broker_becomes_ready_stops_when_asked_and_starts_again() {
             TcpStream::connect(broker.clients).is_ok(),
             "ready means that clients are served"
         );
-        let (clients, stopped) = (broker.clients, broker.stop(signal));
-        assert_eq!(stopped.status.code(), Some(0), "{}", text(&stopped.stderr));
+        let (clients, admin) = (broker.clients, broker.admin);
+        let stopped = broker.stop(signal);
+        let told = text(&stopped.stderr);
+        assert_eq!(stopped.status.code(), Some(0), "{told}");
+        let ready = told
+            .lines()
+            .find(|line| line.contains("ready: "))
+            .expect(told);
+        for named in [
+            clients.to_string(),
+            format!("http://{admin}/"),
+            data.path().display().to_string(),
+            "node=1".to_owned(),
+            "shards=".to_owned(),
+        ] {
+            assert!(ready.contains(&named), "{named}: {ready}");
+        }
+        assert!(told.trim_end().ends_with("stopped cleanly"), "{told}");
         // The kernel takes rings down after the process has ended, and the listening sockets with them.
         let deadline = Instant::now() + WAIT_MAX;
         while TcpStream::connect(clients).is_ok() {
@@ -190,6 +206,43 @@ fn an_address_in_use_ends_the_start_and_is_named() {
             text(&refused.stderr)
         );
     }
+}
+
+#[test]
+fn kafkas_own_server_properties_start_a_broker() {
+    let data = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let file = data.path().join("server.properties");
+    // What Kafka 4 ships as config/server.properties, with ports and a directory of its own.
+    let [clients, controller] = free_addresses();
+    let kafkas = format!(
+        "process.roles=broker,controller\nnode.id=1\ncontroller.quorum.bootstrap.servers={controller}\n\
+         listeners=PLAINTEXT://{clients},CONTROLLER://{controller}\n\
+         inter.broker.listener.name=PLAINTEXT\n\
+         advertised.listeners=PLAINTEXT://{clients},CONTROLLER://{controller}\n\
+         controller.listener.names=CONTROLLER\n\
+         listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL\n\
+         num.network.threads=3\nnum.io.threads=8\nsocket.send.buffer.bytes=102400\nsocket.receive.buffer.bytes=102400\n\
+         socket.request.max.bytes=104857600\nlog.dirs={}\nnum.partitions=1\nnum.recovery.threads.per.data.dir=2\n\
+         offsets.topic.replication.factor=1\nshare.coordinator.state.topic.replication.factor=1\n\
+         share.coordinator.state.topic.min.isr=1\ntransaction.state.log.replication.factor=1\ntransaction.state.log.min.isr=1\n\
+         log.retention.hours=168\nlog.segment.bytes=1073741824\nlog.retention.check.interval.ms=300000\n",
+        data.path().join("logs").display()
+    );
+    std::fs::write(&file, kafkas).unwrap();
+    let config = ["--config", file.to_str().unwrap()];
+    let broker = Broker::start_and_wait(data.path(), &config);
+    let stopped = broker.stop(Signal::TERM);
+    let told = text(&stopped.stderr);
+    let warned: Vec<&str> = told
+        .lines()
+        .filter(|line| line.contains("make no difference here"))
+        .collect();
+    assert_eq!(warned.len(), 1, "{told}");
+    assert!(warned[0].contains("num.network.threads"), "{}", warned[0]);
+    assert!(
+        TcpListener::bind(controller).is_ok(),
+        "nothing listens for controllers"
+    );
 }
 
 #[test]

@@ -88,6 +88,27 @@ fn a_wrong_setting_exits_with_2_and_is_named_with_its_place() {
 }
 
 #[test]
+fn everything_wrong_in_a_file_is_told_in_one_go() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("server.properties");
+    std::fs::write(
+        &file,
+        "num.partitions=x\nssl.keystore.type=JKS\nlog.segmant.bytes=1\n",
+    )
+    .unwrap();
+    let refused = corelog(&["broker", "--config", file.to_str().unwrap()]);
+    assert_eq!(refused.status.code(), Some(2));
+    let told = stderr(&refused);
+    for part in [
+        "2 settings are wrong",
+        "line 1: num.partitions=x",
+        "line 3: unknown setting",
+    ] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+}
+
+#[test]
 fn config_lists_every_setting_as_text_and_as_json() {
     let json = corelog(&["config", "--json"]);
     let settings: serde_json::Value = serde_json::from_str(stdout(&json)).unwrap();

@@ -96,8 +96,8 @@ fn of_config(error: &ConfigError) -> ResponseError {
         | ConfigError::Invalid { .. }
         | ConfigError::ReadOnly(_)
         | ConfigError::NotAList(_)
-        | ConfigError::Syntax { .. }
-        | ConfigError::Unreadable { .. }
+        | ConfigError::Syntax(_)
+        | ConfigError::Unreadable(_)
         | ConfigError::NotAnAssignment(_) => ResponseError::InvalidConfig,
     }
 }

@@ -3,7 +3,7 @@ use std::process::ExitCode;
 
 use crate::broker::{StartError, StopError};
 use crate::client::error::ClientError;
-use crate::config::ConfigError;
+use crate::config::LoadError;
 
 use super::log_dump::DumpError;
 use super::log_files::LogFilesError;
@@ -29,7 +29,7 @@ impl From<Outcome> for ExitCode {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CliError {
     #[error(transparent)]
-    Config(#[from] ConfigError),
+    Config(#[from] LoadError),
     #[error("a broker cannot run here:\n{0}\nsee all checks with: corelog preflight --data {1}")]
     Preflight(String, String),
     #[error("signals cannot be received: {0}")]

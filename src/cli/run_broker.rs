@@ -6,21 +6,41 @@ use super::preflight::{self, Status};
 use super::recovery_bar::RecoveryBar;
 use super::{logging, signals};
 use crate::broker::Broker;
-use crate::config::BrokerConfig;
+use crate::config::{BrokerConfig, Loaded};
 
 /// Runs a broker until it was asked to stop and has done so.
 pub(super) fn run(arguments: BrokerArguments) -> Result<Outcome, CliError> {
-    let config = BrokerConfig::load(
+    let Loaded {
+        config,
+        without_effect,
+    } = Loaded::from_command_line(
         arguments.config.as_deref(),
         &arguments.assignments(),
         arguments.data.as_deref(),
     )?;
     logging::start(config.log_format);
+    if !without_effect.is_empty() {
+        tracing::warn!(
+            "settings of Apache Kafka that make no difference here: {}",
+            without_effect.join(", ")
+        );
+    }
     check_machine(&config)?;
+    let (node, data) = (config.node_id, config.log_dir.clone());
     let broker = Arc::new(Broker::start(config, &RecoveryBar::default())?);
     let asked = broker.clone();
     signals::on_stop_signal(move || asked.stop()).map_err(CliError::Signals)?;
+    let clients: Vec<String> = broker.addresses().iter().map(ToString::to_string).collect();
+    tracing::info!(
+        %node,
+        shards = broker.shard_count(),
+        data = %data.display(),
+        "ready: Kafka clients on {}, status page on http://{}/",
+        clients.join(", "),
+        broker.admin_address(),
+    );
     broker.wait()?;
+    tracing::info!("stopped cleanly");
     Ok(Outcome::Done)
 }
 

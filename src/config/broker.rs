@@ -6,7 +6,7 @@ use super::check::{parse_boolean, parse_double, parse_int, parse_long};
 use super::cores::Cores;
 use super::error::ConfigError;
 use super::layers::Layers;
-use super::listener::{HostPort, Listener, parse_listeners};
+use super::listener::{HostPort, Listener, ListenerSetting, parse_listeners};
 use super::overrides::Overrides;
 use super::topic::TopicConfig;
 use super::topic_settings::TOPIC_SETTINGS;
@@ -114,8 +114,15 @@ impl BrokerConfig {
             .unwrap_or_default();
         let bound = values.text("listeners").unwrap_or_default();
         let advertised = values.text("advertised.listeners");
-        let listeners = parse_listeners(&bound, advertised.as_deref(), &protocol_map)
-            .map_err(|reason| ConfigError::invalid("listeners", &bound, reason))?;
+        let listeners = parse_listeners(&bound, advertised.as_deref(), &protocol_map).map_err(
+            |(setting, reason)| {
+                let value = match setting {
+                    ListenerSetting::Listeners => &bound,
+                    ListenerSetting::Advertised => advertised.as_deref().unwrap_or_default(),
+                };
+                ConfigError::invalid(setting.name(), value, reason)
+            },
+        )?;
         let disk_high_watermark = values.parsed("log.dirs.high.watermark", parse_double)?;
         let disk_reserve_watermark = values.parsed("log.dirs.reserve.watermark", parse_double)?;
         Ok(Self {

@@ -1,5 +1,3 @@
-use std::path::PathBuf;
-
 use super::suggestion::nearest;
 
 /// What is wrong with a setting. Each names the setting and the reason, as the user reads it.
@@ -21,14 +19,10 @@ pub enum ConfigError {
     NoValue(String),
     #[error("{0} stands twice in one request")]
     Twice(String),
-    #[error("{path}: line {line}: {reason}", path = .path.display())]
-    Syntax {
-        path: PathBuf,
-        line: usize,
-        reason: String,
-    },
-    #[error("{path}: {reason}", path = .path.display())]
-    Unreadable { path: PathBuf, reason: String },
+    #[error("{0}")]
+    Syntax(String),
+    #[error("{0}")]
+    Unreadable(String),
     #[error("--set {0:?} is not name=value")]
     NotAnAssignment(String),
 }
@@ -41,6 +35,31 @@ impl ConfigError {
         Self::Unknown {
             name: shown(name),
             hint,
+        }
+    }
+
+    /// The same of a setting that was given under this name.
+    pub(super) fn under_name(self, name: &str) -> Self {
+        match self {
+            Self::Invalid { value, reason, .. } => Self::Invalid {
+                name: shown(name),
+                value,
+                reason,
+            },
+            other => other,
+        }
+    }
+
+    /// The setting that is wrong, where it is one.
+    pub(super) fn setting_name(&self) -> Option<&str> {
+        match self {
+            Self::Unknown { name, .. }
+            | Self::Invalid { name, .. }
+            | Self::ReadOnly(name)
+            | Self::NotAList(name)
+            | Self::NoValue(name)
+            | Self::Twice(name) => Some(name),
+            Self::Syntax(_) | Self::Unreadable(_) | Self::NotAnAssignment(_) => None,
         }
     }
 

@@ -59,40 +59,73 @@ pub struct Listener {
     pub advertised: HostPort,
 }
 
-/// Puts the values of `listeners`, `advertised.listeners` and `listener.security.protocol.map` together.
+/// The settings that must agree about listeners, one of which does not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ListenerSetting {
+    Listeners,
+    Advertised,
+}
+
+impl ListenerSetting {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Listeners => "listeners",
+            Self::Advertised => "advertised.listeners",
+        }
+    }
+}
+
+/// Puts the values of `listeners`, `advertised.listeners` and `listener.security.protocol.map` together; or says which of them is
+/// wrong, and why.
 pub(super) fn parse_listeners(
     listeners: &str,
     advertised: Option<&str>,
     protocol_map: &str,
-) -> Result<Vec<Listener>, String> {
+) -> Result<Vec<Listener>, (ListenerSetting, String)> {
+    let of_listeners = |reason| (ListenerSetting::Listeners, reason);
+    let of_advertised = |reason| (ListenerSetting::Advertised, reason);
     let advertised = advertised
         .map(parse_endpoints)
-        .transpose()?
+        .transpose()
+        .map_err(of_advertised)?
         .unwrap_or_default();
-    let bound = parse_endpoints(listeners)?;
+    let bound = parse_endpoints(listeners).map_err(of_listeners)?;
     for (name, _) in &advertised {
         if !bound.iter().any(|(bound_name, _)| bound_name == name) {
-            return Err(format!(
-                "advertised.listeners has {name}, which listeners has not"
-            ));
+            return Err(of_advertised(format!(
+                "it has {name}, which listeners has not"
+            )));
         }
     }
     let mut result = Vec::new();
     for (name, bind) in bound {
-        if !parse_list(protocol_map).any(|entry| entry.split(':').next() == Some(&name)) {
-            return Err(format!(
-                "listener.security.protocol.map has no entry for {name}"
-            ));
+        match protocol_of(protocol_map, &name) {
+            Some("PLAINTEXT") => {}
+            Some(protocol) => {
+                return Err(of_listeners(format!(
+                    "{name} has the protocol {protocol} in listener.security.protocol.map; only PLAINTEXT is served"
+                )));
+            }
+            None => {
+                return Err(of_listeners(format!(
+                    "listener.security.protocol.map has no entry for {name}"
+                )));
+            }
         }
         let stated = advertised
             .iter()
             .find(|(stated_name, _)| *stated_name == name)
             .map(|(_, address)| address.clone());
+        let is_stated = stated.is_some();
         let advertised = stated.unwrap_or_else(|| bind.clone());
         if advertised.is_wildcard() {
-            return Err(format!(
-                "{name}://{bind} is every interface, which clients cannot connect to: say in advertised.listeners what they can"
-            ));
+            let what = format!(
+                "{name}://{advertised} is every interface, which clients cannot connect to"
+            );
+            return Err(match is_stated {
+                true => of_advertised(format!("{what}: say the address that they are to use")),
+                false => of_listeners(format!("{what}: say in advertised.listeners what they can")),
+            });
         }
         result.push(Listener {
             name,
@@ -137,16 +170,31 @@ pub(super) fn check_host_port(raw: &str) -> Result<(), String> {
 pub(super) fn check_protocol_map(raw: &str) -> Result<(), String> {
     for entry in parse_list(raw) {
         match entry.split_once(':') {
-            Some((name, "PLAINTEXT")) if !name.is_empty() => {}
-            Some((name, protocol)) => {
-                return Err(format!(
-                    "{name} has the protocol {protocol:?}; only PLAINTEXT is served"
-                ));
-            }
-            None => return Err(format!("{entry:?} is not NAME:PROTOCOL")),
+            Some((name, protocol)) if !name.is_empty() && !protocol.is_empty() => {}
+            _ => return Err(format!("{entry:?} is not NAME:PROTOCOL")),
         }
     }
     Ok(())
+}
+
+/// What the map says of the listener.
+fn protocol_of<'a>(map: &'a str, listener: &str) -> Option<&'a str> {
+    parse_list(map)
+        .filter_map(|entry| entry.split_once(':'))
+        .find(|(name, _)| *name == listener)
+        .map(|(_, protocol)| protocol)
+}
+
+/// The listeners but for those of these names.
+pub(super) fn without(listeners: &str, names: &str) -> String {
+    let is_kept = |element: &&str| {
+        let name = element.split_once("://").map_or("", |(name, _)| name);
+        !parse_list(names).any(|other| other == name)
+    };
+    parse_list(listeners)
+        .filter(is_kept)
+        .collect::<Vec<_>>()
+        .join(",")
 }
 
 #[cfg(test)]
@@ -175,8 +223,12 @@ mod tests {
             "PLAINTEXT://:9092",
             "PLAINTEXT://[::]:9092",
         ] {
-            let error = parse_listeners(wildcard, None, MAP).unwrap_err();
+            let (setting, error) = parse_listeners(wildcard, None, MAP).unwrap_err();
+            assert_eq!(setting, ListenerSetting::Listeners);
             assert!(error.contains("advertised.listeners"), "{error}");
+            let (setting, _) =
+                parse_listeners(wildcard, Some("PLAINTEXT://0.0.0.0:9092"), MAP).unwrap_err();
+            assert_eq!(setting, ListenerSetting::Advertised);
         }
     }
 
@@ -195,22 +247,35 @@ mod tests {
         assert!(
             parse_listeners("PLAINTEXT://a:1,PLAINTEXT://b:2", None, MAP)
                 .unwrap_err()
+                .1
                 .contains("twice")
         );
         assert!(
             parse_listeners("SSL://a:1", None, MAP)
                 .unwrap_err()
+                .1
                 .contains("listener.security.protocol.map")
         );
         assert!(
             parse_listeners("PLAINTEXT://a:1", Some("OTHER://b:1"), MAP)
                 .unwrap_err()
+                .1
                 .contains("OTHER")
         );
         assert!(
-            check_protocol_map("SSL:SSL")
+            parse_listeners("SSL://a:1", None, "SSL:SSL")
                 .unwrap_err()
+                .1
                 .contains("only PLAINTEXT")
         );
+        assert!(check_protocol_map("SSL:SSL,PLAINTEXT:PLAINTEXT").is_ok());
+        assert!(check_protocol_map("SSL").is_err() && check_protocol_map(":SSL").is_err());
+    }
+
+    #[test]
+    fn listeners_can_be_left_out_by_name() {
+        let all = "PLAINTEXT://:9092, CONTROLLER://:9093,X://h:1";
+        assert_eq!(without(all, "CONTROLLER,Y"), "PLAINTEXT://:9092,X://h:1");
+        assert_eq!(without(all, "PLAINTEXT,CONTROLLER,X"), "");
     }
 }

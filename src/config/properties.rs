@@ -14,32 +14,54 @@ pub struct PropertiesError {
     pub reason: String,
 }
 
-/// The entries in their order. A name that stands twice is given twice: the later one counts.
+/// One `name=value` of a file.
+#[derive(Debug, PartialEq, Eq)]
+pub struct PropertiesEntry {
+    /// From 1 up; of the natural line where the entry begins.
+    pub line: usize,
+    pub name: String,
+    pub value: String,
+}
+
+/// The entries in their order, or the first thing that is wrong. A name that stands twice is given twice: the later one counts.
 pub fn parse_properties(text: &str) -> Result<Vec<(String, String)>, PropertiesError> {
-    let mut entries = Vec::new();
+    properties_entries(text)
+        .map(|entry| entry.map(|entry| (entry.name, entry.value)))
+        .collect()
+}
+
+/// The entries in their order, each with what is wrong with it.
+pub fn properties_entries(
+    text: &str,
+) -> impl Iterator<Item = Result<PropertiesEntry, PropertiesError>> {
     let mut lines = text.lines().enumerate();
-    while let Some((index, first)) = lines.next() {
-        let mut logical = first.trim_start().to_owned();
-        if logical.is_empty() || logical.starts_with(['#', '!']) {
-            continue;
-        }
-        while ends_in_continuation(&logical) {
-            logical.pop();
-            match lines.next() {
-                Some((_, next)) => logical.push_str(next.trim_start()),
-                None => break,
+    std::iter::from_fn(move || {
+        loop {
+            let (index, first) = lines.next()?;
+            let mut logical = first.trim_start().to_owned();
+            if logical.is_empty() || logical.starts_with(['#', '!']) {
+                continue;
             }
+            while ends_in_continuation(&logical) {
+                logical.pop();
+                match lines.next() {
+                    Some((_, next)) => logical.push_str(next.trim_start()),
+                    None => break,
+                }
+            }
+            return Some(parse_entry(index + 1, &logical));
         }
-        let (name, value) = split_entry(&logical);
-        let unescaped = |raw| {
-            unescape(raw).map_err(|reason| PropertiesError {
-                line: index + 1,
-                reason,
-            })
-        };
-        entries.push((unescaped(name)?, unescaped(value)?.trim_end().to_owned()));
-    }
-    Ok(entries)
+    })
+}
+
+fn parse_entry(line: usize, logical: &str) -> Result<PropertiesEntry, PropertiesError> {
+    let (name, value) = split_entry(logical);
+    let unescaped = |raw| unescape(raw).map_err(|reason| PropertiesError { line, reason });
+    Ok(PropertiesEntry {
+        line,
+        name: unescaped(name)?,
+        value: unescaped(value)?.trim_end().to_owned(),
+    })
 }
 
 fn ends_in_continuation(line: &str) -> bool {

@@ -65,7 +65,7 @@ impl Shard {
             skipped_count,
         } = loaded;
         let index = groups.partition.partition.partition;
-        tracing::info!(partition = %index, records = record_count, skipped = skipped_count, took_ms = took.as_millis() as u64, "groups loaded");
+        tracing::debug!(partition = %index, records = record_count, skipped = skipped_count, took_ms = took.as_millis() as u64, "groups loaded");
     }
 
     fn begin_coordinating(self: &Rc<Self>, groups: &Rc<HostedGroups>) {

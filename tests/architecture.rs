@@ -102,7 +102,7 @@ fn every_exception_is_still_needed() {
 /// The paths between backticks that start at one of the repository's folders.
 fn named_paths(text: &str) -> Vec<(usize, String)> {
     let folders = [
-        "src/", "perf/", "tests/", "scripts/", "results/", "fuzz/", ".ci/",
+        "src/", "perf/", "tests/", "scripts/", "results/", "fuzz/", "docs/", ".ci/",
     ];
     let mut found = Vec::new();
     for (index, line) in text.lines().enumerate() {

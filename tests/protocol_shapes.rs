@@ -196,6 +196,30 @@ fn a_tagged_field_has_the_size_that_it_declares() {
 }
 
 #[test]
+fn tags_of_a_struct_ascend() {
+    // ApiVersions 3: two compact strings, and then tagged fields of two bytes each.
+    let body = |tags: &[u8]| {
+        let mut body = vec![2, b'a', 2, b'b', tags.len() as u8];
+        for tag in tags {
+            body.extend([*tag, 2, 7, 7]);
+        }
+        body
+    };
+    for ascending in [&[][..], &[0], &[0, 1], &[3, 100]] {
+        let body = body(ascending);
+        assert_eq!(walk(ApiKey::ApiVersions, 3, &body), Ok(()), "{ascending:?}");
+    }
+    for (tags, before) in [(&[1, 0][..], 1), (&[5, 5], 5), (&[1, 9, 2], 9)] {
+        let tag = u32::from(*tags.last().unwrap());
+        assert_eq!(
+            walk(ApiKey::ApiVersions, 3, &body(tags)),
+            Err(ShapeError::TagOrder { tag, before }),
+            "{tags:?}"
+        );
+    }
+}
+
+#[test]
 fn shapes_are_those_of_kafkas_message_schemas() {
     for (api, shape) in SERVED.iter().zip(REQUEST_SHAPES) {
         let schema = schema(&format!("{:?}Request", shape.key));

@@ -207,6 +207,16 @@ mod tests {
                 .with_name(string(name))
                 .with_value(Some(string(value)))
         };
+        let dotted = TestContext::new().with_topic("a.b_c", 1);
+        for (name, error) in [
+            ("a.b_c", ResponseError::TopicAlreadyExists),
+            ("a_b_c", ResponseError::InvalidTopicException),
+            ("a.b.c", ResponseError::InvalidTopicException),
+        ] {
+            let result = create(&dotted, vec![topic(name)], 7).remove(0);
+            assert_eq!(result.error_code, error.code(), "{name}");
+        }
+        assert_eq!(create(&dotted, vec![topic("a-b_c")], 7)[0].error_code, 0);
         let assignment = |index, broker| {
             let assignment = CreatableReplicaAssignment::default().with_partition_index(index);
             assignment.with_broker_ids(vec![BrokerId(broker)])
@@ -229,6 +239,14 @@ mod tests {
             (
                 topic("a").with_configs(vec![config("compression.type", "zstd")]),
                 ResponseError::InvalidConfig,
+            ),
+            (
+                topic("a").with_configs(vec![config("retention.ms", "1").with_value(None)]),
+                ResponseError::InvalidConfig,
+            ),
+            (
+                topic("__cluster_metadata"),
+                ResponseError::TopicAuthorizationFailed,
             ),
             (
                 topic("a").with_assignments(vec![assignment(0, 9)]),
@@ -265,14 +283,23 @@ mod tests {
             .with_assignments(vec![Default::default()]);
         let results = create(
             &context,
-            vec![topic("a"), mixed, topic("b c"), topic("d")],
+            vec![topic("a"), mixed, topic("b c"), topic("d.e"), topic("d_e")],
             5,
         );
         let codes: Vec<_> = results
             .iter()
             .map(|result| (result.name.as_str(), result.error_code))
             .collect();
-        assert_eq!(codes, [("a", 0), ("mixed", 42), ("b c", 17), ("d", 0)]);
+        assert_eq!(
+            codes,
+            [
+                ("a", 0),
+                ("mixed", 42),
+                ("b c", 17),
+                ("d.e", 0),
+                ("d_e", 17)
+            ]
+        );
     }
 
     #[test]

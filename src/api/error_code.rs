@@ -19,10 +19,16 @@ pub const CONTROLLER_GONE: ResponseError = ResponseError::NotController;
 
 pub fn of_create_topic(error: &CreateTopicError) -> ResponseError {
     match error {
-        CreateTopicError::Name(_) => ResponseError::InvalidTopicException,
+        CreateTopicError::Name(_) | CreateTopicError::Collides { .. } => {
+            ResponseError::InvalidTopicException
+        }
+        // Kafka's answer, whoever asks.
+        CreateTopicError::ClusterMetadata => ResponseError::TopicAuthorizationFailed,
         CreateTopicError::Exists(_) => ResponseError::TopicAlreadyExists,
         CreateTopicError::Twice(_) => ResponseError::InvalidRequest,
         CreateTopicError::Layout(error) => of_layout(error),
+        // A change of settings answers this one with INVALID_REQUEST.
+        CreateTopicError::Config(ConfigError::NoValue(_)) => ResponseError::InvalidConfig,
         CreateTopicError::Config(error) => of_config(error),
         CreateTopicError::NotStored(error) => of_not_stored(error),
     }
@@ -128,6 +134,7 @@ pub fn of_partition(error: &PartitionError) -> ResponseError {
         PartitionError::InvalidBatch(invalid) => of_batch(invalid),
         PartitionError::Producer(refusal) => of_producer(refusal),
         PartitionError::NotEnoughReplicas { .. } => ResponseError::NotEnoughReplicas,
+        PartitionError::OnlyCompacted => ResponseError::PolicyViolation,
         PartitionError::NoRoom(_)
         | PartitionError::DiskFull(_)
         | PartitionError::LogDirOffline(_)

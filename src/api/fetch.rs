@@ -57,7 +57,7 @@ struct Slot {
 pub fn dispatch(context: &ApiContext, id: RequestId, request: FetchRequest) -> PendingReply {
     let is_replica = request.replica_id.0 >= 0 || request.replica_state.replica_id.0 >= 0;
     if is_replica {
-        return ready(refuse(id, ResponseError::InvalidRequest));
+        return ready(refuse_each(id, request, ResponseError::InvalidRequest));
     }
     // A client that was given no session may ask for everything anew (epoch 0 or -1), not go on with one.
     if request.session_id != 0 {
@@ -292,6 +292,32 @@ fn refuse(id: RequestId, error: ResponseError) -> Result<Reply, response::Respon
         error_code: error.code(),
         session_id: 0,
         topics: Vec::new(),
+        node_endpoints: Vec::new(),
+    };
+    Ok(encode(id, response)?.with_error_codes([error.code()]))
+}
+
+/// The same error for the request and for each partition that it names: versions 4 to 6 have none for the request.
+fn refuse_each(
+    id: RequestId,
+    request: FetchRequest,
+    error: ResponseError,
+) -> Result<Reply, response::ResponseError> {
+    let refused = |index| FetchedPartition::<Bytes>::error(PartitionIndex(index), error.code());
+    let topics = request.topics.into_iter().map(|topic| FetchedTopic {
+        partitions: topic
+            .partitions
+            .iter()
+            .map(|it| refused(it.partition))
+            .collect(),
+        name: topic.topic.0,
+        id: TopicId(topic.topic_id),
+    });
+    let response = FetchResponse {
+        throttle_time_ms: 0,
+        error_code: error.code(),
+        session_id: 0,
+        topics: topics.collect(),
         node_endpoints: Vec::new(),
     };
     Ok(encode(id, response)?.with_error_codes([error.code()]))

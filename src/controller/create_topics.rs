@@ -5,6 +5,7 @@ use super::error::{CreateTopicError, LayoutError};
 use super::layout::{assignment_of, check_room, one_replica_each};
 use crate::config::{BrokerConfig, ConfigError, Overrides, check_topic_overrides};
 use crate::metadata::{MetadataImage, MetadataRecord, PartitionRecord};
+use crate::model::internal_topic::CLUSTER_METADATA_TOPIC;
 use crate::model::limits::PARTITIONS_PER_TOPIC_MAX;
 use crate::model::{NodeId, PartitionIndex, TopicId, TopicName};
 
@@ -20,6 +21,7 @@ pub(super) fn plan(
         *named.entry(&topic.name).or_default() += 1;
     }
     let mut partition_count = image.partition_count();
+    let mut dotted = DottedNames::of(image, topics);
     let mut plan_one = |topic: &NewTopic| {
         let name = TopicName::new(&topic.name)?;
         if named[topic.name.as_str()] > 1 {
@@ -28,9 +30,19 @@ pub(super) fn plan(
         if image.topic(name.as_str()).is_some() {
             return Err(CreateTopicError::Exists(topic.name.clone()));
         }
+        if name.as_str() == CLUSTER_METADATA_TOPIC {
+            return Err(CreateTopicError::ClusterMetadata);
+        }
+        if let Some(other) = dotted.collision(&topic.name) {
+            return Err(CreateTopicError::Collides {
+                name: topic.name.clone(),
+                other: other.clone(),
+            });
+        }
         let partitions = layout(config, &topic.layout, partition_count)?;
         let overrides = overrides(&topic.settings)?;
         partition_count += partitions.len();
+        dotted.add(&topic.name);
         Ok(MetadataRecord::TopicCreated {
             topic_id: next_id().0.as_u128(),
             name: topic.name.clone(),
@@ -54,6 +66,45 @@ pub(super) fn random_topic_id() -> TopicId {
             return TopicId(id);
         }
     }
+}
+
+/// Names with '.' or '_' in them, by what they are with '_' alone: Kafka's tools make the names of their metrics that way, so two topics may
+/// not have the same one.
+struct DottedNames(HashMap<String, String>);
+
+impl DottedNames {
+    /// Those of the topics that are there; none where no wanted name could collide with them.
+    fn of(image: &MetadataImage, wanted: &[NewTopic]) -> Self {
+        let mut names = Self(HashMap::new());
+        if wanted.iter().any(|topic| has_dots(&topic.name)) {
+            image
+                .topics()
+                .for_each(|topic| names.add(topic.name.as_str()));
+        }
+        names
+    }
+
+    fn add(&mut self, name: &str) {
+        if has_dots(name) {
+            self.0.insert(without_dots(name), name.to_owned());
+        }
+    }
+
+    /// The other name that this one cannot be told from.
+    fn collision(&self, name: &str) -> Option<&String> {
+        match has_dots(name) {
+            true => self.0.get(&without_dots(name)),
+            false => None,
+        }
+    }
+}
+
+fn has_dots(name: &str) -> bool {
+    name.contains(['.', '_'])
+}
+
+fn without_dots(name: &str) -> String {
+    name.replace('.', "_")
 }
 
 /// `present` partitions are there already.

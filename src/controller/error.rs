@@ -1,5 +1,6 @@
 use super::metadata_log::MetadataLogError;
 use crate::config::ConfigError;
+use crate::model::internal_topic::CLUSTER_METADATA_TOPIC;
 use crate::model::limits::{PARTITIONS_PER_BROKER_MAX, PARTITIONS_PER_TOPIC_MAX};
 use crate::model::{NodeId, TopicId, TopicName, TopicNameError};
 use std::sync::Arc;
@@ -40,8 +41,14 @@ pub enum LayoutError {
 pub enum CreateTopicError {
     #[error("{0}")]
     Name(#[from] TopicNameError),
+    #[error("'{CLUSTER_METADATA_TOPIC}' is the name of the controllers' own log")]
+    ClusterMetadata,
     #[error("topic '{0}' already exists")]
     Exists(String),
+    #[error(
+        "topic '{name}' collides with topic '{other}': '.' and '_' are the same in the names of metrics"
+    )]
+    Collides { name: String, other: String },
     #[error("topic '{0}' stands twice in the request")]
     Twice(String),
     #[error("{0}")]

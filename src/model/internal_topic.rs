@@ -3,6 +3,9 @@
 /// Committed offsets and group metadata.
 pub const OFFSETS_TOPIC: &str = "__consumer_offsets";
 
+/// Kafka keeps its controllers' log under this name. There is no such topic here, and no client may create one.
+pub const CLUSTER_METADATA_TOPIC: &str = "__cluster_metadata";
+
 pub fn is_internal(topic: &str) -> bool {
     topic == OFFSETS_TOPIC
 }

@@ -36,6 +36,8 @@ pub enum ShapeError {
         count: usize,
         remaining_bytes: usize,
     },
+    #[error("tagged field {tag} comes after tagged field {before}")]
+    TagOrder { tag: u32, before: u32 },
     #[error("a tagged field reaches past the end of the message")]
     TagCutShort,
     #[error("tagged field {field} declares a size that it does not have")]
@@ -221,7 +223,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Ends every struct of a flexible version: a count, then tag, size and bytes of each.
+    /// Ends every struct of a flexible version: a count, then tag, size and bytes of each, in the ascending order of the tags (KIP-482).
     fn tagged_fields(&mut self, fields: &'static [Field]) -> Result<(), ShapeError> {
         let count = varint::read(&mut self.rest).ok_or(ShapeError::TagCutShort)? as usize;
         let remaining_bytes = self.rest.len();
@@ -232,8 +234,12 @@ impl<'a> Walk<'a> {
             });
         }
         self.claim_elements(count)?;
+        let mut last = None;
         for _ in 0..count {
             let tag = varint::read(&mut self.rest).ok_or(ShapeError::TagCutShort)?;
+            if let Some(before) = last.replace(tag).filter(|before| tag <= *before) {
+                return Err(ShapeError::TagOrder { tag, before });
+            }
             let size = varint::read(&mut self.rest).ok_or(ShapeError::TagCutShort)?;
             let bytes = self.take(size as usize).ok_or(ShapeError::TagCutShort)?;
             if let Some(field) = fields

@@ -89,6 +89,8 @@ pub enum PartitionError {
     DiskFull(Arc<DiskError>),
     #[error("the log directory is offline: {0}")]
     LogDirOffline(Arc<str>),
+    #[error("cleanup.policy is compact alone, by which the latest record of each key is kept")]
+    OnlyCompacted,
     #[error("{0}")]
     Read(Arc<ReadError>),
     #[error("the checkpoint was not written: {0}")]

@@ -117,6 +117,7 @@ fn refusal(error: &PartitionError) -> WriteRefused {
         | PartitionError::FencedLeaderEpoch { .. }
         | PartitionError::UnknownLeaderEpoch { .. }
         | PartitionError::OffsetOutOfRange { .. }
+        | PartitionError::OnlyCompacted
         | PartitionError::LogDirOffline(_)
         | PartitionError::Stopping => WriteRefused::NotCoordinator,
     }

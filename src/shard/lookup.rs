@@ -190,6 +190,10 @@ impl Shard {
         if let Some(why) = self.log_dir().failure() {
             return Err(PartitionError::LogDirOffline(why));
         }
+        let policy = partition.config.get().cleanup_policy;
+        if policy.compact && !policy.delete {
+            return Err(PartitionError::OnlyCompacted);
+        }
         let start = {
             let mut leader = partition.leader.borrow_mut();
             let end = leader.high_watermark();

@@ -11,7 +11,7 @@ use kafka_protocol::messages::{
     ApiKey, ApiVersionsRequest, ApiVersionsResponse, BrokerId, FetchRequest, MetadataRequest,
     ResponseHeader,
 };
-use kafka_protocol::protocol::Decodable;
+use kafka_protocol::protocol::{Decodable, StrBytes};
 
 use crate::broker::{Broker, WAIT_MAX, new_directory};
 use crate::produce::{batch_of, create_topic, fetch, fetch_request, log_end, produce};
@@ -20,7 +20,7 @@ use crate::wire::{Client, frame_of, raw_frame};
 /// Demands that the broker serves a connection that was open before, and a new one.
 fn expect_others_are_served(broker: &Broker, bystander: &mut Client) {
     for client in [bystander, &mut broker.client()] {
-        let answer = client.ask(3, &ApiVersionsRequest::default());
+        let answer = client.ask(2, &ApiVersionsRequest::default());
         assert_eq!(answer.error_code, 0);
     }
 }
@@ -76,7 +76,7 @@ fn a_tiny_frame_with_a_huge_array_costs_no_memory_and_only_its_own_connection() 
     };
     // What the first connections and the first refusals touch for good is not what the frames cost.
     send_all(3);
-    let before_bytes = broker.resident_bytes();
+    let before_bytes = broker.settled_resident_bytes();
     send_all(10);
     let grown_bytes = broker.resident_bytes().saturating_sub(before_bytes);
     assert!(grown_bytes < 1024 * 1024, "it grew by {grown_bytes} bytes");
@@ -114,7 +114,7 @@ fn a_declared_length_costs_memory_only_as_its_bytes_arrive() {
         (0..count).map(open).collect()
     };
     drop(open_all(20));
-    let before_bytes = broker.resident_bytes();
+    let before_bytes = broker.settled_resident_bytes();
     let open = open_all(20);
     expect_others_are_served(&broker, &mut bystander);
     let grown_bytes = broker.resident_bytes().saturating_sub(before_bytes);
@@ -131,7 +131,7 @@ fn a_request_that_trickles_in_is_cut_off_and_an_idle_connection_is_not() {
     let broker = Broker::start(data.path(), &["socket.request.timeout.ms=500"]);
     let mut idle = broker.client();
     let mut between_requests = broker.client();
-    between_requests.ask(3, &ApiVersionsRequest::default());
+    between_requests.ask(2, &ApiVersionsRequest::default());
     let mut slow = broker.client();
     let frame = frame_of(ApiKey::Metadata as i16, 1, 1, &MetadataRequest::default());
     let started = Instant::now();
@@ -151,7 +151,7 @@ fn a_request_that_trickles_in_is_cut_off_and_an_idle_connection_is_not() {
         "cut off before its time"
     );
     expect_others_are_served(&broker, &mut idle);
-    between_requests.ask(3, &ApiVersionsRequest::default());
+    between_requests.ask(2, &ApiVersionsRequest::default());
 }
 
 #[test]
@@ -244,8 +244,15 @@ fn an_unknown_version_of_api_versions_is_answered_with_what_is_served() {
             Some((0, 4))
         );
         // It learned what to ask, on the same connection.
-        let again = client.ask(4, &ApiVersionsRequest::default());
+        let named = ApiVersionsRequest::default()
+            .with_client_software_name(StrBytes::from_static_str("test"))
+            .with_client_software_version(StrBytes::from_static_str("1.0"));
+        let again = client.ask(4, &named);
         assert_eq!((again.error_code, again.api_keys.len()), (0, SERVED.len()));
+        // One that does not say what it is has made a mistake, and may ask again too (KIP-511).
+        let nameless = client.ask(4, &ApiVersionsRequest::default());
+        assert_eq!(nameless.error_code, ResponseError::InvalidRequest.code());
+        assert_eq!(client.ask(4, &named).error_code, 0);
     }
 }
 
@@ -256,7 +263,7 @@ fn a_fetch_that_claims_to_be_a_replica_is_refused_and_moves_nothing() {
     let mut client = broker.client();
     create_topic(&mut client, "t", 1, &[]);
     produce(&mut client, "t", batch_of(&[b"a", b"b"])).unwrap();
-    for version in [4, 12, 14, 15, 18] {
+    for version in [4, 6, 7, 12, 14, 15, 18] {
         // Far ahead: a leader that believed it would move its high watermark there.
         let mut request: FetchRequest = fetch_request(&mut client, version, "t", 1_000_000);
         match version {
@@ -268,16 +275,13 @@ fn a_fetch_that_claims_to_be_a_replica_is_refused_and_moves_nothing() {
             }
         }
         let answer = client.ask(version, &request);
-        let codes = answer
+        let codes: Vec<i16> = answer
             .responses
             .iter()
-            .flat_map(|topic| topic.partitions.iter().map(|it| it.error_code));
-        let is_refused = answer.error_code != 0 || codes.clone().all(|code| code != 0);
-        // Version 4 to 6 has no code for the whole answer: it is then empty.
-        assert!(
-            is_refused || codes.count() == 0,
-            "version {version}: {answer:?}"
-        );
+            .flat_map(|topic| topic.partitions.iter().map(|it| it.error_code))
+            .collect();
+        let refused = ResponseError::InvalidRequest.code();
+        assert_eq!(codes, [refused], "version {version}: {answer:?}");
         assert_eq!(log_end(&mut client, "t"), 2, "version {version}");
     }
     assert_eq!(fetch(&mut client, "t", 0).unwrap().high_watermark, 2);
@@ -310,4 +314,37 @@ fn pipelined_requests_before_a_bad_one_are_still_answered() {
         );
     }
     client.expect_closed();
+}
+
+#[test]
+fn tagged_fields_out_of_order_or_twice_close_the_connection() {
+    let data = new_directory();
+    let broker = Broker::start(data.path(), &[]);
+    let mut bystander = broker.client();
+    let field = |tag: u8| [tag, 1, 7];
+    let ordered = [&[2][..], &field(100), &field(101)].concat();
+    let twice = [&[2][..], &field(100), &field(100)].concat();
+    let descending = [&[2][..], &field(101), &field(100)].concat();
+    // Metadata 12 of no topics: the header ends in tagged fields, and so does the body.
+    let frame = |in_header: &[u8], in_body: &[u8]| {
+        let request = [
+            &[0, 3, 0, 12, 0, 0, 0, 7, 0xff, 0xff],
+            in_header,
+            &[1, 0, 0],
+            in_body,
+        ]
+        .concat();
+        [&(request.len() as i32).to_be_bytes(), &request[..]].concat()
+    };
+    let mut client = broker.client();
+    client.send(&frame(&ordered, &ordered));
+    assert!(client.receive().is_some(), "what is in order is answered");
+    for bad in [&twice, &descending] {
+        for bytes in [frame(bad, &[0]), frame(&[0], bad)] {
+            let mut client = broker.client();
+            client.send(&bytes);
+            client.expect_closed();
+        }
+    }
+    expect_others_are_served(&broker, &mut bystander);
 }

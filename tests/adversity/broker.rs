@@ -138,18 +138,35 @@ impl Broker {
         values.sum()
     }
 
+    /// Once it stands still for a while: a thread makes memory resident that comes next.
+    pub fn settled_resident_bytes(&self) -> u64 {
+        let deadline = Instant::now() + WAIT_MAX;
+        let mut last_bytes = self.resident_bytes();
+        let mut same_count = 0;
+        while same_count < 10 && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(20));
+            let bytes = self.resident_bytes();
+            same_count = if bytes == last_bytes {
+                same_count + 1
+            } else {
+                0
+            };
+            last_bytes = bytes;
+        }
+        last_bytes
+    }
+
+    /// Without the pages of the program's own file, which come as they are run.
     pub fn resident_bytes(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap();
-        let line = status
+        let lines = status
             .lines()
-            .find(|line| line.starts_with("VmRSS:"))
-            .unwrap();
-        line.split_ascii_whitespace()
-            .nth(1)
-            .unwrap()
-            .parse::<u64>()
-            .unwrap()
-            * 1024
+            .filter(|line| line.starts_with("RssAnon:") || line.starts_with("RssShmem:"));
+        let kib = lines.map(|line| {
+            let kib = line.split_ascii_whitespace().nth(1).unwrap();
+            kib.parse::<u64>().unwrap()
+        });
+        kib.sum::<u64>() * 1024
     }
 
     pub fn kill(mut self) {

@@ -48,6 +48,6 @@ fn a_second_broker_is_told_that_the_first_has_the_directory() {
     );
     first
         .client()
-        .ask(3, &kafka_protocol::messages::ApiVersionsRequest::default());
+        .ask(2, &kafka_protocol::messages::ApiVersionsRequest::default());
     first.stop();
 }

@@ -121,6 +121,9 @@ pub struct Flags {
     pub is_held_by_future: Cell<bool>,
     /// The last attempt to prepare space failed.
     pub is_out_of_space: Cell<bool>,
+    /// The last attempt to make a spare file failed: the next one comes after the roll, which makes its own, so that not every append
+    /// takes all that is left of the disk for a moment.
+    pub has_no_space_for_spare: Cell<bool>,
     /// Deleted: tasks that still run on it must not touch its directory.
     pub is_gone: Cell<bool>,
 }

@@ -2,14 +2,16 @@
 
 use std::rc::Rc;
 
-use crate::io::disk::{DiskError, LogFile, OpenMode};
+use crate::io::disk::{DiskError, DiskOperation, LogFile, OpenMode};
 use crate::io::{blocking, executor};
 use crate::model::FilePosition;
 use crate::model::limits::{PREPARE_STEP_BYTES_MAX, PREPARE_STEP_BYTES_MIN};
 use crate::shard::command::PartitionError;
 use crate::shard::hosted::HostedPartition;
 use crate::shard::runtime::{Cached, Shard};
+use crate::storage::file_error::FileError;
 use crate::storage::log::{Admission, SegmentKey};
+use crate::storage::next_segment::NextSegment;
 use crate::storage::segment_name;
 
 /// What a partition needs before it can take what waits, or soon.
@@ -26,7 +28,7 @@ enum Need {
 impl Shard {
     /// Starts preparing if the partition needs it and nobody does yet.
     pub(super) fn prepare(self: &Rc<Self>, partition: &Rc<HostedPartition>) {
-        if partition.flags.is_preparing.get() {
+        if partition.flags.is_preparing.get() || partition.flags.is_gone.get() {
             return;
         }
         let Some(need) = self.need(partition) else {
@@ -93,7 +95,8 @@ impl Shard {
             return Some(Need::Step(to));
         }
         let is_half_full = end.0 >= partition.config.get().segment_bytes / 2;
-        (is_half_full && partition.spare.get().is_none()).then_some(Need::Spare)
+        let may_be_made = !partition.flags.has_no_space_for_spare.get();
+        (is_half_full && may_be_made && partition.spare.get().is_none()).then_some(Need::Spare)
     }
 
     async fn prepare_step(
@@ -110,9 +113,15 @@ impl Shard {
         };
         let is_new = self.files().opened(key).is_none()
             && partition.leader.borrow().log().active().size() == FilePosition::ZERO;
+        let before = partition.leader.borrow_mut().log_mut().space().prepared();
         let result = async {
             let file = self.files().get(key, &path, OpenMode::Create).await?;
-            file.allocate(to.0).await
+            let allocated = file.allocate(to.0).await;
+            if allocated.is_err() {
+                // The file may have got longer all the same, up to the last block of the disk. Nothing was appended there.
+                let _ = file.truncate(before.0).await;
+            }
+            allocated
         }
         .await;
         partition
@@ -127,48 +136,38 @@ impl Shard {
         result
     }
 
-    /// Makes the next segment of the spare file if there is one, else of a new one, and rolls to it.
+    /// Makes the next segment, of the spare file if there is one, and rolls to it. Its file has a segment's name only once nothing more can
+    /// fail: else the name would stay where the log goes on in the segment before, see [`NextSegment`].
     async fn prepare_segment(
         self: &Rc<Self>,
         partition: &Rc<HostedPartition>,
         first_bytes: u64,
     ) -> Result<(), DiskError> {
-        let (key, path) = {
+        let (key, next) = {
             let leader = partition.leader.borrow();
-            let base_offset = leader.log().end().offset;
+            let (log, base_offset) = (leader.log(), leader.log().end().offset);
             (
-                SegmentKey::appended(leader.log().id(), base_offset),
-                leader.log().segment_path(base_offset),
+                SegmentKey::appended(log.id(), base_offset),
+                NextSegment::new(log.directory(), base_offset),
             )
         };
-        if partition.spare.get().is_some() {
-            let (spare, path) = (
-                partition.directory().join(segment_name::spare_file()),
-                path.clone(),
-            );
-            let renamed = blocking::run(move || std::fs::rename(&spare, &path)).await;
-            if let Err(error) = renamed {
-                tracing::warn!(%error, "the file prepared as the next segment is not used");
-                partition.spare.set(None);
-            }
-        }
-        let file = self.files().get(key, &path, OpenMode::Create).await?;
-        let prepared = match partition.spare.take() {
-            Some(prepared) if prepared.0 >= first_bytes => prepared,
-            _ => {
-                let prepared = segment_space(partition, first_bytes);
-                if let Err(error) = file.allocate(prepared.0).await {
-                    // The file may have got longer all the same; an empty one disturbs nobody.
-                    let _ = file.truncate(0).await;
-                    return Err(error);
-                }
-                prepared
+        let prepared = match self.make_next(partition, key, &next, first_bytes).await {
+            Ok(prepared) => prepared,
+            Err(error) => {
+                self.files().close(key);
+                blocking::run(move || next.give_up()).await;
+                return Err(error);
             }
         };
         partition.flags.has_new_files.set(true);
         // A roll closes the tail's open chunk, which then counts among the cached ones.
         let mut leader = partition.leader.borrow_mut();
         let cached_before = Cached::of(&leader);
+        assert_eq!(
+            leader.log().end().offset,
+            key.segment,
+            "what comes while the next segment is made waits for it"
+        );
         leader.log_mut().roll(prepared);
         let cached = Cached::of(&leader).since(cached_before);
         drop(leader);
@@ -177,6 +176,37 @@ impl Shard {
         self.mark_dirty(partition);
         self.seal_written(partition);
         Ok(())
+    }
+
+    /// The next segment's file: open, with space, under its name. The space it has.
+    async fn make_next(
+        &self,
+        partition: &HostedPartition,
+        key: SegmentKey,
+        next: &NextSegment,
+        first_bytes: u64,
+    ) -> Result<FilePosition, DiskError> {
+        let spare = partition.spare.take();
+        let file = self.files().get(key, next.spare_path(), OpenMode::Create);
+        let file = file.await?;
+        let prepared = match spare {
+            Some(prepared) if prepared.0 >= first_bytes => prepared,
+            _ => {
+                let prepared = segment_space(partition, first_bytes);
+                file.allocate(prepared.0).await?;
+                prepared
+            }
+        };
+        let names = next.clone();
+        let renamed = blocking::run(move || names.put_in_place()).await;
+        renamed.map_err(|FileError { path, source, .. }| DiskError::File {
+            operation: DiskOperation::Rename,
+            path,
+            source,
+        })?;
+        file.note_renamed(next.segment_path());
+        partition.flags.has_no_space_for_spare.set(false);
+        Ok(prepared)
     }
 
     /// Makes the file that will become the next segment. It is only a help: without it the roll makes one.
@@ -191,6 +221,7 @@ impl Shard {
             Ok(()) => partition.spare.set(Some(prepared)),
             Err(error) => {
                 tracing::debug!(%error, "no file was prepared as the next segment");
+                partition.flags.has_no_space_for_spare.set(true);
                 let _ = blocking::run(move || std::fs::remove_file(&path)).await;
             }
         }

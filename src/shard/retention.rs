@@ -203,7 +203,7 @@ impl Shard {
     /// The log goes on in a new segment, which has no space until something is appended. Completes when the one before is sealed.
     pub(super) async fn roll_now(self: &Rc<Self>, partition: &Rc<HostedPartition>) {
         // Who prepares space may be about to roll by itself.
-        if partition.flags.is_preparing.get() {
+        if partition.flags.is_preparing.get() || partition.flags.is_gone.get() {
             return;
         }
         let path = {

@@ -1,7 +1,8 @@
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::Path;
 
+use super::fault_point;
 use super::file_error::FileError;
 use super::segment_name::UNFINISHED_SUFFIX;
 
@@ -11,12 +12,13 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     let mut unfinished = path.as_os_str().to_owned();
     unfinished.push(UNFINISHED_SUFFIX);
     let unfinished = Path::new(&unfinished);
-    let mut file = File::create(unfinished).map_err(FileError::of("create", unfinished))?;
-    file.write_all(bytes)
-        .map_err(FileError::of("write", unfinished))?;
-    file.sync_all().map_err(FileError::of("sync", unfinished))?;
+    let file = fault_point::change(|| File::create(unfinished))
+        .map_err(FileError::of("create", unfinished))?;
+    fault_point::write_all_at(&file, bytes, 0).map_err(FileError::of("write", unfinished))?;
+    fault_point::change(|| file.sync_all()).map_err(FileError::of("sync", unfinished))?;
     drop(file);
-    fs::rename(unfinished, path).map_err(FileError::of("rename", unfinished))?;
+    fault_point::change(|| fs::rename(unfinished, path))
+        .map_err(FileError::of("rename", unfinished))?;
     sync_dir(path.parent().expect("a file lies in a directory"))
 }
 
@@ -36,14 +38,13 @@ pub fn read(path: &Path, bytes_max: u64) -> Result<Option<Vec<u8>>, FileError> {
 
 /// Makes what was created, renamed or removed in a directory survive a power cut.
 pub fn sync_dir(dir: &Path) -> Result<(), FileError> {
-    File::open(dir)
-        .and_then(|dir| dir.sync_all())
+    fault_point::change(|| File::open(dir)?.sync_all())
         .map_err(FileError::of("sync directory", dir))
 }
 
 /// Removes a file; one that is not there is removed already.
 pub fn remove(path: &Path) -> Result<(), FileError> {
-    match fs::remove_file(path) {
+    match fault_point::change(|| fs::remove_file(path)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             Err(FileError::of("remove", path)(error))
         }

@@ -7,6 +7,7 @@ use crate::model::{FilePosition, LeaderEpoch, Offset, TimestampMs};
 use crate::record::RecordBatchHeader;
 
 use super::atomic_file;
+use super::fault_point;
 use super::file_error::FileError;
 use super::index_builder::{IndexBuilder, IndexLengths};
 use super::offset_index::{IndexDamage, OFFSET_INDEX_ENTRY_BYTES, OffsetIndex, SegmentEnd};
@@ -263,17 +264,13 @@ fn last_entry<const ENTRY_BYTES: usize>(
 }
 
 fn write_end(path: &Path, at: u64, bytes: &[u8]) -> Result<(), FileError> {
-    let file = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(path)
-        .map_err(FileError::of("open", path))?;
-    file.write_all_at(bytes, at)
-        .map_err(FileError::of("write", path))?;
-    file.set_len(at + bytes.len() as u64)
+    let mut options = File::options();
+    options.create(true).truncate(false).write(true);
+    let file = fault_point::change(|| options.open(path)).map_err(FileError::of("open", path))?;
+    fault_point::write_all_at(&file, bytes, at).map_err(FileError::of("write", path))?;
+    fault_point::change(|| file.set_len(at + bytes.len() as u64))
         .map_err(FileError::of("truncate", path))?;
-    file.sync_all().map_err(FileError::of("sync", path))
+    fault_point::change(|| file.sync_all()).map_err(FileError::of("sync", path))
 }
 
 fn path(dir: &Path, base_offset: Offset, kind: SegmentFileKind) -> std::path::PathBuf {

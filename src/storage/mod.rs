@@ -4,6 +4,7 @@
 //! Runs on: the core that owns the partition; what touches files through std::fs runs on its blocking threads.
 //! After a crash: everything up to the recovery point, and every whole batch behind it up to the first damaged one.
 
+mod abandoned_segments;
 pub mod active_segment;
 pub mod appender;
 pub mod atomic_file;
@@ -12,12 +13,14 @@ pub mod byte_run;
 pub mod checkpoint;
 pub mod checksum_frame;
 pub mod cleaner;
+mod fault_point;
 pub mod file_error;
 pub mod index_builder;
 mod index_check;
 pub mod index_files;
 pub mod leader_epochs;
 pub mod log;
+pub mod next_segment;
 pub mod offset_index;
 pub mod open_files;
 pub mod partition_dir;

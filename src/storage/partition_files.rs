@@ -7,6 +7,7 @@ use std::time::UNIX_EPOCH;
 use crate::model::{Offset, TimestampMs};
 
 use super::atomic_file;
+use super::fault_point;
 use super::file_error::FileError;
 use super::segment_name::{DELETED_SUFFIX, SegmentFileKind, SegmentFileName, is_leftover};
 use super::time_index::TimeIndexEntry;
@@ -48,8 +49,15 @@ impl PartitionFiles {
         Ok(files)
     }
 
-    /// Removes what belongs to no segment: leftovers, indexes without a `.log`, producer snapshots of other offsets than the
-    /// recovery point's.
+    /// Removes what a crash left half-made or half-removed. It holds nothing of the log, but may hold space that a recovery needs.
+    pub fn remove_leftovers(&mut self, dir: &Path) -> Result<(), FileError> {
+        for name in std::mem::take(&mut self.leftovers) {
+            atomic_file::remove(&dir.join(name))?;
+        }
+        Ok(())
+    }
+
+    /// Removes what belongs to no segment: indexes without a `.log`, producer snapshots of other offsets than the recovery point's.
     pub fn remove_strays(&self, dir: &Path, recovery_point: Offset) -> Result<(), FileError> {
         let is_stray = |name: &&SegmentFileName| match name.kind {
             SegmentFileKind::Producers => name.base_offset != recovery_point,
@@ -57,9 +65,6 @@ impl PartitionFiles {
         };
         for name in self.others.iter().filter(is_stray) {
             atomic_file::remove(&dir.join(name.to_string()))?;
-        }
-        for name in &self.leftovers {
-            atomic_file::remove(&dir.join(name))?;
         }
         Ok(())
     }
@@ -98,7 +103,7 @@ pub(super) fn modified_at(metadata: fs::Metadata) -> io::Result<TimestampMs> {
 pub fn rename_deleted(dir: &Path, base_offset: Offset) -> Result<(), FileError> {
     for kind in SEGMENT_KINDS {
         let from = dir.join(SegmentFileName::new(base_offset, kind).to_string());
-        match fs::rename(&from, with_deleted_suffix(&from)) {
+        match fault_point::change(|| fs::rename(&from, with_deleted_suffix(&from))) {
             // A segment may have no index, and what a crash left half done is gone already.
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(FileError::of("rename", &from)(error));
@@ -113,7 +118,7 @@ pub fn rename_deleted(dir: &Path, base_offset: Offset) -> Result<(), FileError> 
 /// deleted one of that name already.
 pub fn link_deleted(dir: &Path, base_offset: Offset) -> Result<bool, FileError> {
     let path = dir.join(SegmentFileName::new(base_offset, SegmentFileKind::Log).to_string());
-    match fs::hard_link(&path, with_deleted_suffix(&path)) {
+    match fault_point::change(|| fs::hard_link(&path, with_deleted_suffix(&path))) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
         linked => linked.map(|()| true).map_err(FileError::of("link", &path)),
     }
@@ -188,8 +193,9 @@ mod tests {
         for name in kept.iter().chain(&strays) {
             fs::write(dir.path().join(name), b"x").unwrap();
         }
-        let files = PartitionFiles::list(dir.path()).unwrap();
+        let mut files = PartitionFiles::list(dir.path()).unwrap();
         assert_eq!(files.segments, BTreeMap::from([(Offset(100), 1)]));
+        files.remove_leftovers(dir.path()).unwrap();
         files.remove_strays(dir.path(), Offset(150)).unwrap();
         let mut left: Vec<_> = fs::read_dir(dir.path())
             .unwrap()

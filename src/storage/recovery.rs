@@ -1,18 +1,20 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use tracing::{error, warn};
+use tracing::{error, info, warn};
 
 use crate::model::{FilePosition, LeaderEpoch, Offset, TopicPartition};
 
+use super::abandoned_segments::{AbandonedSegment, holds_nothing};
 use super::atomic_file;
 use super::checkpoint::{CheckpointDamage, PartitionCheckpoint, RecoveryPoint};
 use super::cleaner::swap;
+use super::fault_point;
 use super::file_error::FileError;
 use super::index_files::{self, IndexTail};
 use super::leader_epochs::{LeaderEpochs, LeaderEpochsDamage};
 use super::offset_index::SegmentEnd;
-use super::partition_files::{PartitionFiles, remove_segment, written_at};
+use super::partition_files::{self, PartitionFiles, remove_segment, written_at};
 use super::producer_snapshot;
 pub use super::recovered::{
     ActiveSegmentInfo, Cut, CutReason, DamagedSegment, FoundLog, Recovered, SealedSegmentInfo,
@@ -67,15 +69,18 @@ pub fn recover(
         });
     }
     swap::finish_interrupted(dir)?;
-    let files = PartitionFiles::list(dir)?;
-    Ok(Recovery {
+    let mut files = PartitionFiles::list(dir)?;
+    files.remove_leftovers(dir)?;
+    let mut recovery = Recovery {
         dir,
         partition,
         rules,
         files,
         cuts: Vec::new(),
-    }
-    .run(checkpoint)?)
+    };
+    // Before anything is judged by where the next segment starts.
+    recovery.remove_abandoned(checkpoint.as_ref().ok())?;
+    Ok(recovery.run(checkpoint)?)
 }
 
 struct Recovery<'a> {
@@ -150,6 +155,27 @@ impl Recovery<'_> {
             damaged,
             distrust: distrust.filter(|_| !is_new),
         })
+    }
+
+    /// Removes the segment files that a roll left which came to nothing.
+    fn remove_abandoned(
+        &mut self,
+        checkpoint: Option<&PartitionCheckpoint>,
+    ) -> Result<(), FileError> {
+        let point = checkpoint.map(|checkpoint| &checkpoint.recovery_point);
+        for abandoned in AbandonedSegment::find(self.dir, &self.files, point)? {
+            let AbandonedSegment {
+                base_offset,
+                within,
+            } = abandoned;
+            info!(path = %self.path_of(base_offset).display(), "an empty segment that no roll led to is removed");
+            // A start that took it for a segment has made the indexes of the one before without what follows there.
+            if point.is_some_and(|point| within < point.segment) {
+                partition_files::remove_indexes(self.dir, within)?;
+            }
+            self.remove_segment(base_offset)?;
+        }
+        Ok(())
     }
 
     /// Finishes what a crash may have interrupted: the removal of segments that lie wholly below the log's start.
@@ -300,13 +326,17 @@ impl Recovery<'_> {
         }));
         // From the end, so that a crash in between leaves no segment that would continue the log.
         for &base_offset in replay.unreachable.iter().rev() {
-            self.cuts.push(Cut {
-                path: self.path_of(base_offset),
-                position: FilePosition::ZERO,
-                offset: log_end_offset,
-                dropped_bytes: self.files.segments[&base_offset],
-                reason: CutReason::NotContinuous { log_end_offset },
-            });
+            let size_bytes = self.files.segments[&base_offset];
+            // With nothing in it nothing is cut: the roll to it was done, and what was to come before it never got to the disk.
+            if !holds_nothing(self.dir, base_offset, size_bytes)? {
+                self.cuts.push(Cut {
+                    path: self.path_of(base_offset),
+                    position: FilePosition::ZERO,
+                    offset: log_end_offset,
+                    dropped_bytes: size_bytes,
+                    reason: CutReason::NotContinuous { log_end_offset },
+                });
+            }
             self.remove_segment(base_offset)?;
         }
         if !replay.unreachable.is_empty() {
@@ -406,8 +436,7 @@ impl Recovery<'_> {
             .map(|(base_offset, _)| base_offset)
         {
             let path = self.path_of(base_offset);
-            File::open(&path)
-                .and_then(|file| file.sync_all())
+            fault_point::change(|| File::open(&path)?.sync_all())
                 .map_err(FileError::of("sync", &path))?;
         }
         IndexTail::of(&replay.indexes, replay.saved).write(self.dir)?;
@@ -485,10 +514,10 @@ impl Recovery<'_> {
             .write(true)
             .open(&path)
             .map_err(FileError::of("open", &path))?;
-        file.set_len(size_bytes)
+        fault_point::change(|| file.set_len(size_bytes))
             .map_err(FileError::of("truncate", &path))?;
         if sync {
-            file.sync_all().map_err(FileError::of("sync", &path))
+            fault_point::change(|| file.sync_all()).map_err(FileError::of("sync", &path))
         } else {
             Ok(())
         }

@@ -15,6 +15,7 @@ mod disk_guard;
 mod groups;
 mod produce;
 mod retention;
+mod segment_roll;
 mod settings;
 mod small_disk;
 mod unusable_directory;

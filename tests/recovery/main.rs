@@ -3,6 +3,7 @@
 //!
 //! `CORELOG_TEST_SEED` runs one seed.
 
+mod abandoned;
 mod crash;
 mod verify;
 mod writer;

@@ -44,7 +44,7 @@ pub struct WrittenBatch {
 }
 
 impl WrittenBatch {
-    fn header(&self) -> RecordBatchHeader {
+    pub fn header(&self) -> RecordBatchHeader {
         RecordBatchHeader::parse(&self.bytes).unwrap()
     }
 }

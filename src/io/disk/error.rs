@@ -16,6 +16,7 @@ pub enum DiskOperation {
     Allocate,
     Truncate,
     Sync,
+    Rename,
     Stat,
     Close,
 }
@@ -29,6 +30,7 @@ impl fmt::Display for DiskOperation {
             Self::Allocate => "allocate space for",
             Self::Truncate => "truncate",
             Self::Sync => "fdatasync",
+            Self::Rename => "rename",
             Self::Stat => "stat",
             Self::Close => "close",
         })

@@ -1,5 +1,6 @@
 //! One O_DIRECT file.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -35,7 +36,7 @@ pub struct LogFile(Rc<OpenFile>);
 
 struct OpenFile {
     file: DmaFile,
-    path: PathBuf,
+    path: RefCell<PathBuf>,
     is_direct: bool,
 }
 
@@ -72,7 +73,7 @@ impl LogFile {
         let is_direct = has_o_direct(&file).map_err(|error| failed(error.into()))?;
         Ok(Self(Rc::new(OpenFile {
             file,
-            path: path.to_owned(),
+            path: RefCell::new(path.to_owned()),
             is_direct,
         })))
     }
@@ -82,8 +83,13 @@ impl LogFile {
         self.0.is_direct
     }
 
-    pub fn path(&self) -> &Path {
-        &self.0.path
+    pub fn path(&self) -> PathBuf {
+        self.0.path.borrow().clone()
+    }
+
+    /// The file has this path from now on; errors name it.
+    pub fn note_renamed(&self, path: &Path) {
+        *self.0.path.borrow_mut() = path.to_owned();
     }
 
     /// Writes the chunk's whole padded length. `Ok` means that the device has answered for all of it. After an error
@@ -107,7 +113,7 @@ impl LogFile {
             Ok(got_bytes) if got_bytes == wanted_bytes => Ok(()),
             Ok(got_bytes) => Err(DiskError::Short {
                 operation: DiskOperation::Write,
-                path: self.0.path.clone(),
+                path: self.path(),
                 position,
                 wanted_bytes,
                 got_bytes,
@@ -138,7 +144,7 @@ impl LogFile {
         if got_bytes < wanted_bytes && start + (got_bytes as u64) < self.size_now()? {
             return Err(DiskError::Short {
                 operation: DiskOperation::Read,
-                path: self.0.path.clone(),
+                path: self.path(),
                 position: FilePosition(start),
                 wanted_bytes,
                 got_bytes,
@@ -153,7 +159,7 @@ impl LogFile {
     /// may leave the file longer than it was.
     pub async fn allocate(&self, size_bytes: u64) -> Result<(), DiskError> {
         let allocated = self.0.file.pre_allocate(size_bytes, false).await;
-        allocated.map_err(|error| DiskError::file(DiskOperation::Allocate, &self.0.path, error))
+        allocated.map_err(|error| DiskError::file(DiskOperation::Allocate, &self.path(), error))
     }
 
     /// Cuts the file to `size_bytes`, or extends it with a hole.
@@ -162,14 +168,14 @@ impl LogFile {
         let open = Rc::clone(&self.0);
         let call = async move { open.file.truncate(size_bytes).await };
         let truncated = executor::on_blocking_thread(call).await;
-        truncated.map_err(|error| DiskError::file(DiskOperation::Truncate, &self.0.path, error))
+        truncated.map_err(|error| DiskError::file(DiskOperation::Truncate, &self.path(), error))
     }
 
     /// Everything whose write had completed before this call survives a power cut once it returns. Never call it
     /// again after an error: the second call reports success for data that is gone.
     pub async fn fdatasync(&self) -> Result<(), DiskError> {
         let synced = self.0.file.fdatasync().await;
-        synced.map_err(|error| DiskError::file(DiskOperation::Sync, &self.0.path, error))
+        synced.map_err(|error| DiskError::file(DiskOperation::Sync, &self.path(), error))
     }
 
     pub async fn size_bytes(&self) -> Result<u64, DiskError> {
@@ -182,14 +188,14 @@ impl LogFile {
             return Ok(());
         };
         let closed = open.file.close().await;
-        closed.map_err(|error| DiskError::file(DiskOperation::Close, &open.path, error))
+        closed.map_err(|error| DiskError::file(DiskOperation::Close, &open.path.borrow(), error))
     }
 
     /// By descriptor, and not by path as glommio asks: the file may have been renamed.
     fn size_now(&self) -> Result<u64, DiskError> {
         let stat = rustix::fs::fstat(self.descriptor());
         let stat = stat.map_err(|error| {
-            DiskError::file(DiskOperation::Stat, &self.0.path, io::Error::from(error))
+            DiskError::file(DiskOperation::Stat, &self.path(), io::Error::from(error))
         })?;
         Ok(u64::try_from(stat.st_size).expect("a file's size is not negative"))
     }
@@ -214,7 +220,7 @@ impl LogFile {
         let source = cause.into().into_io();
         DiskError::Range {
             operation,
-            path: self.0.path.clone(),
+            path: self.path(),
             position,
             len_bytes,
             source,
@@ -224,7 +230,7 @@ impl LogFile {
 
 impl fmt::Debug for LogFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "LogFile({})", self.0.path.display())
+        write!(f, "LogFile({})", self.path().display())
     }
 }
 

@@ -18,6 +18,7 @@ use tracing::{error, info};
 
 use crate::model::{LeaderEpoch, Offset};
 use crate::storage::atomic_file;
+use crate::storage::fault_point;
 use crate::storage::file_error::FileError;
 use crate::storage::partition_files::PartitionFiles;
 use crate::storage::scan::{ScanStart, ScanStop, scan_cleaned_file};
@@ -48,9 +49,9 @@ impl Step {
             Self::SyncDir(dir) => atomic_file::sync_dir(dir),
             Self::Remove(path) => atomic_file::remove(path),
             Self::Decide { from, to } => {
-                fs::rename(from, to).map_err(FileError::of("rename", from))
+                fault_point::change(|| fs::rename(from, to)).map_err(FileError::of("rename", from))
             }
-            Self::Rename { from, to } => match fs::rename(from, to) {
+            Self::Rename { from, to } => match fault_point::change(|| fs::rename(from, to)) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                     Err(FileError::of("rename", from)(error))
                 }

@@ -1,0 +1,86 @@
+//! Where a directory is changed: each change passes here, so that a test can have any of them fail, or have all of them stop there, as
+//! a process does that dies. A release only makes the change.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+/// Makes one change of a file or a directory.
+pub(super) fn change<T>(make: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    #[cfg(test)]
+    let made = planned::meet()?;
+    let result = make();
+    #[cfg(test)]
+    if let planned::Change::MadeAndFails(kind) = made {
+        result?;
+        return Err(kind.into());
+    }
+    result
+}
+
+/// Writes all of `bytes` at `position`; where that is to fail, a part of it is written.
+pub(super) fn write_all_at(file: &File, bytes: &[u8], position: u64) -> io::Result<()> {
+    #[cfg(test)]
+    if let Err(error) = planned::meet() {
+        file.write_all_at(&bytes[..bytes.len() / 2], position)?;
+        return Err(error);
+    }
+    file.write_all_at(bytes, position)
+}
+
+#[cfg(test)]
+pub(super) mod planned {
+    use std::cell::Cell;
+    use std::io;
+
+    /// What happens at a change.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Fault {
+        /// It alone fails, with this error.
+        Fails(io::ErrorKind),
+        /// It alone is made and fails all the same, as on a disk that answers with an error too late.
+        FailsAfter(io::ErrorKind),
+        /// The process is no more: neither it nor a later one happens.
+        Dies,
+    }
+
+    thread_local! {
+        static PLAN: Cell<Option<(usize, Fault)>> = const { Cell::new(None) };
+        static MADE: Cell<usize> = const { Cell::new(0) };
+    }
+
+    /// What becomes of a change that does not fail outright.
+    pub(super) enum Change {
+        Made,
+        MadeAndFails(io::ErrorKind),
+    }
+
+    pub(super) fn meet() -> io::Result<Change> {
+        let at = MADE.replace(MADE.get() + 1);
+        match PLAN.get() {
+            Some((planned, Fault::Fails(kind))) if at == planned => Err(kind.into()),
+            Some((planned, Fault::Dies)) if at >= planned => Err(io::Error::other("dead")),
+            Some((planned, Fault::FailsAfter(kind))) if at == planned => {
+                Ok(Change::MadeAndFails(kind))
+            }
+            _ => Ok(Change::Made),
+        }
+    }
+
+    /// Runs `step` with a fault at its change number `at`, from 0. Returns what it returned, and whether it came so far.
+    pub fn with<T>(at: usize, fault: Fault, step: impl FnOnce() -> T) -> (T, bool) {
+        PLAN.set(Some((at, fault)));
+        MADE.set(0);
+        let result = step();
+        PLAN.set(None);
+        (result, MADE.get() > at)
+    }
+
+    /// Runs `try_at` with 0, 1, 2 ... until it says that the step has no change of that number. Returns how many it has.
+    pub fn for_each_change(mut try_at: impl FnMut(usize) -> bool) -> usize {
+        const MORE_THAN_ANY_STEP_HAS: usize = 1_000;
+        (0..MORE_THAN_ANY_STEP_HAS)
+            .find(|&at| !try_at(at))
+            .expect("a step ends")
+    }
+}

@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use clap::Args;
 
+use crate::client::bootstrap::with_default_port;
 use crate::client::cluster::Cluster;
 use crate::client::connection::ClientOptions;
 use crate::client::error::ClientError;
@@ -14,11 +15,12 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// Which cluster, and how long to wait for it.
 #[derive(Args, Clone, Debug)]
 pub(super) struct ClusterArguments {
-    /// Brokers to begin with, HOST:PORT each; the first that answers tells where the others are.
+    /// Brokers to begin with, HOST or HOST:PORT each (port 9092 if it is not said); the first that answers tells where the others are.
     #[arg(
         long,
         short,
-        value_name = "HOST:PORT",
+        value_name = "HOST[:PORT]",
+        env = "CORELOG_BOOTSTRAP",
         value_delimiter = ',',
         default_value = "127.0.0.1:9092"
     )]
@@ -37,6 +39,11 @@ impl ClusterArguments {
             greeting_timeout: brief,
             response_timeout: self.timeout,
         };
-        Cluster::connect(&self.bootstrap, options)
+        let brokers: Vec<String> = self
+            .bootstrap
+            .iter()
+            .map(|address| with_default_port(address))
+            .collect();
+        Cluster::connect(&brokers, options)
     }
 }

@@ -21,7 +21,7 @@ use super::cluster_arguments::ClusterArguments;
 use super::exit::{CliError, Outcome};
 use super::time::{parse_duration, parse_time};
 use format::RecordFormat;
-use output::Output;
+use output::{Format, Output};
 use session::{Bounds, Session};
 use start::Start;
 
@@ -66,6 +66,14 @@ pub(super) struct ConsumeArguments {
         conflicts_with = "json"
     )]
     format: RecordFormat,
+    /// What is printed for a key, value or header that is null.
+    #[arg(
+        long,
+        value_name = "TEXT",
+        default_value = "null",
+        conflicts_with = "json"
+    )]
+    null_marker: String,
     /// Print JSON, one document a line.
     #[arg(long)]
     json: bool,
@@ -81,8 +89,11 @@ pub(super) fn run(arguments: &ConsumeArguments) -> Result<Outcome, CliError> {
     };
     let partitions = partitions(&mut cluster, arguments)?;
     let format = match arguments.json {
-        true => None,
-        false => Some(arguments.format.clone()),
+        true => Format::Json,
+        false => Format::Text {
+            format: arguments.format.clone(),
+            null: arguments.null_marker.clone(),
+        },
     };
     let bounds = Bounds {
         records_max: arguments.max_messages,

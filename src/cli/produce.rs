@@ -12,7 +12,10 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use crate::client::cluster::Cluster;
+use crate::client::error::ErrorCode;
+use crate::client::metadata::TopicMetadata;
 use crate::client::produce::Acks;
+use crate::client::topics::NewTopic;
 use crate::record::Codec;
 
 use super::assignment::parse_assignment;
@@ -29,6 +32,9 @@ const LINGER: Duration = Duration::from_millis(5);
 pub(super) struct ProduceArguments {
     #[arg(value_name = "TOPIC")]
     topic: String,
+    /// Create the topic if it is not there, with the broker's defaults.
+    #[arg(long)]
+    create: bool,
     /// Read this file in place of stdin.
     #[arg(long, short, value_name = "FILE")]
     file: Option<PathBuf>,
@@ -107,7 +113,7 @@ struct Produced {
 
 pub(super) fn run(arguments: &ProduceArguments) -> Result<Outcome, CliError> {
     let mut cluster = arguments.cluster.connect()?;
-    let partitions = cluster.topic_or_create(&arguments.topic)?.partitions.len();
+    let partitions = topic(&mut cluster, arguments)?.partitions.len();
     if let Some(partition) = arguments.partition
         && partition as usize >= partitions
     {
@@ -156,6 +162,33 @@ pub(super) fn run(arguments: &ProduceArguments) -> Result<Outcome, CliError> {
         produced.to_string()
     })?;
     sent.map(|()| Outcome::Done)
+}
+
+/// The topic, which is created only where that was asked for: a name with a typing error would make another one.
+fn topic(cluster: &mut Cluster, arguments: &ProduceArguments) -> Result<TopicMetadata, CliError> {
+    let name = &arguments.topic;
+    let found = cluster.topic(name);
+    let is_missing = found
+        .as_ref()
+        .is_err_and(|error| error.code() == Some(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION));
+    match found {
+        Err(error) if is_missing && !arguments.create => Err(CliError::Input(format!(
+            "{error}; --create makes the topic"
+        ))),
+        Err(_) if is_missing => {
+            let topic = NewTopic {
+                name: name.clone(),
+                ..NewTopic::default()
+            };
+            match cluster.create_topic(&topic) {
+                Err(error) if error.code() != Some(ErrorCode::TOPIC_ALREADY_EXISTS) => {
+                    Err(error.into())
+                }
+                _ => Ok(cluster.topic(name)?),
+            }
+        }
+        found => Ok(found?),
+    }
 }
 
 /// `confirmed` counts the records of which the cluster said that it has them, also where the end is an error.

@@ -127,15 +127,8 @@ impl Cluster {
         self.controller = None;
     }
 
+    /// Creates nothing, whatever `auto.create.topics.enable` says.
     pub fn metadata(&mut self, topics: Topics<'_>) -> Result<ClusterMetadata, ClientError> {
-        self.metadata_request(topics, false)
-    }
-
-    fn metadata_request(
-        &mut self,
-        topics: Topics<'_>,
-        creates: bool,
-    ) -> Result<ClusterMetadata, ClientError> {
         let topics = match topics {
             Topics::None => Some(Vec::new()),
             Topics::All => None,
@@ -148,7 +141,7 @@ impl Cluster {
         };
         let request = MetadataRequest::default()
             .with_topics(topics)
-            .with_allow_auto_topic_creation(creates);
+            .with_allow_auto_topic_creation(false);
         let response = self.ask(&self.contact(), |broker| broker.call(&request))?;
         Ok(ClusterMetadata::from(&response))
     }
@@ -159,17 +152,12 @@ impl Cluster {
 
     /// A topic that exists. Remembers who leads its partitions.
     pub fn topic(&mut self, name: &str) -> Result<TopicMetadata, ClientError> {
-        self.until_ready(|cluster| cluster.topic_now(name, false))
+        self.until_ready(|cluster| cluster.topic_now(name))
     }
 
-    /// The same, but lets the broker create the topic if it does so by itself (`auto.create.topics.enable`).
-    pub fn topic_or_create(&mut self, name: &str) -> Result<TopicMetadata, ClientError> {
-        self.until_ready(|cluster| cluster.topic_now(name, true))
-    }
-
-    fn topic_now(&mut self, name: &str, creates: bool) -> Result<TopicMetadata, ClientError> {
+    fn topic_now(&mut self, name: &str) -> Result<TopicMetadata, ClientError> {
         let names = [name.to_owned()];
-        let mut metadata = self.metadata_request(Topics::Named(&names), creates)?;
+        let mut metadata = self.metadata(Topics::Named(&names))?;
         let contact = self.contact();
         let Some(topic) = metadata.topics.pop() else {
             return Err(ClientError::Protocol {
@@ -200,7 +188,7 @@ impl Cluster {
         if let Some(address) = self.leaders.get(at) {
             return Ok(address.clone());
         }
-        let topic = self.topic_now(&at.topic, false)?;
+        let topic = self.topic_now(&at.topic)?;
         if let Some(address) = self.leaders.get(at) {
             return Ok(address.clone());
         }

@@ -36,14 +36,34 @@ pub struct ListedGroup {
     pub group: String,
     /// Kafka's name for it; empty where the broker is too old to tell.
     pub state: String,
+    /// Kafka's name for how its members agree (`classic`, `consumer`); empty where the broker is too old to tell.
+    pub group_type: String,
     /// `consumer` where its members consume.
     pub protocol_type: String,
+}
+
+/// How the members of a group agree on who has what, with Kafka's names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GroupType {
+    Classic,
+    /// The protocol of KIP-848.
+    Consumer,
+}
+
+impl GroupType {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Classic => "classic",
+            Self::Consumer => "consumer",
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
     pub group: String,
     pub state: String,
+    pub group_type: GroupType,
     pub protocol_type: String,
     /// How partitions are assigned; empty while there is no generation.
     pub assignor: String,
@@ -105,6 +125,7 @@ impl Cluster {
             let listed = response.groups.iter().map(|group| ListedGroup {
                 group: group.group_id.to_string(),
                 state: group.group_state.to_string(),
+                group_type: group.group_type.to_string(),
                 protocol_type: group.protocol_type.to_string(),
             });
             Ok(listed.collect())
@@ -325,6 +346,7 @@ impl Group {
         };
         Self {
             group: group.group_id.to_string(),
+            group_type: GroupType::Classic,
             state: group.group_state.to_string(),
             protocol_type: group.protocol_type.to_string(),
             assignor: group.protocol_data.to_string(),
@@ -351,6 +373,7 @@ impl Group {
         });
         Self {
             group: group.group_id.to_string(),
+            group_type: GroupType::Consumer,
             state: group.group_state.to_string(),
             protocol_type: PROTOCOL_TYPE.to_owned(),
             assignor: group.assignor_name.to_string(),

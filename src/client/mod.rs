@@ -7,6 +7,7 @@
 //! Runs on: the thread that calls it, which it blocks for no longer than its timeouts; never on a shard's core.
 //! After a crash: nothing here survives.
 
+pub mod bootstrap;
 pub mod cluster;
 pub mod configs;
 pub mod connection;

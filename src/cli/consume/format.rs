@@ -79,13 +79,15 @@ fn unknown(mark: char, letter: Option<char>) -> String {
 }
 
 impl RecordFormat {
-    /// Keys and values are written as they are; what is null is written as nothing.
+    /// Keys and values are written as they are; what is null is written as `null`.
     pub(super) fn write(
         &self,
+        null: &str,
         out: &mut impl Write,
         at: &TopicPartition,
         record: &Record<'_>,
     ) -> io::Result<()> {
+        let null = null.as_bytes();
         for piece in &self.0 {
             match piece {
                 Piece::Text(text) => out.write_all(text.as_bytes())?,
@@ -93,8 +95,8 @@ impl RecordFormat {
                 Piece::Partition => write!(out, "{}", at.partition)?,
                 Piece::Offset => write!(out, "{}", record.offset)?,
                 Piece::TimestampMs => write!(out, "{}", record.timestamp)?,
-                Piece::Key => out.write_all(record.key.unwrap_or_default())?,
-                Piece::Value => out.write_all(record.value.unwrap_or_default())?,
+                Piece::Key => out.write_all(record.key.unwrap_or(null))?,
+                Piece::Value => out.write_all(record.value.unwrap_or(null))?,
                 Piece::Headers => {
                     for (index, (name, value)) in record.headers.iter().enumerate() {
                         if index > 0 {
@@ -102,7 +104,7 @@ impl RecordFormat {
                         }
                         out.write_all(name)?;
                         out.write_all(b"=")?;
-                        out.write_all(value.unwrap_or_default())?;
+                        out.write_all(value.unwrap_or(null))?;
                     }
                 }
             }
@@ -129,8 +131,8 @@ mod tests {
         let mut line = Vec::new();
         let format: RecordFormat = r"%t-%p@%o %T\t%k=%v [%h] 100%%".parse().unwrap();
         let at = TopicPartition::new("orders", 3);
-        format.write(&mut line, &at, &record).unwrap();
-        let expected = "orders-3@0 77\tkey=value [h=1,i=] 100%\n";
+        format.write("NULL", &mut line, &at, &record).unwrap();
+        let expected = "orders-3@0 77\tkey=value [h=1,i=NULL] 100%\n";
         assert_eq!(String::from_utf8(line).unwrap(), expected);
     }
 

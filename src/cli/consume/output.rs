@@ -2,6 +2,7 @@ use std::io::{self, BufWriter, Stdout, Write};
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value, json};
 
 use crate::client::metadata::TopicPartition;
@@ -11,16 +12,25 @@ use crate::record::records::Record;
 use super::super::exit::CliError;
 use super::format::RecordFormat;
 
+/// How records are printed.
+pub(super) enum Format {
+    Json,
+    Text {
+        format: RecordFormat,
+        /// What stands for a key, value or header that is null.
+        null: String,
+    },
+}
+
 /// Where records are printed.
 pub(super) struct Output {
     out: BufWriter<Stdout>,
-    /// None: JSON.
-    format: Option<RecordFormat>,
+    format: Format,
     error: Option<io::Error>,
 }
 
 impl Output {
-    pub(super) fn new(format: Option<RecordFormat>) -> Self {
+    pub(super) fn new(format: Format) -> Self {
         Self {
             out: BufWriter::new(io::stdout()),
             format,
@@ -36,11 +46,23 @@ impl Output {
         timestamp_type: TimestampType,
     ) -> bool {
         let written = match &self.format {
-            Some(format) => format.write(&mut self.out, at, record),
-            None => writeln!(self.out, "{}", document(at, record, timestamp_type)),
+            Format::Text { format, null } => format.write(null, &mut self.out, at, record),
+            Format::Json => writeln!(self.out, "{}", document(at, record, timestamp_type)),
         };
         self.error = written.err();
         self.error.is_none()
+    }
+
+    /// Whether the reader of a pipe has closed it, so that nobody sees what comes.
+    pub(super) fn is_abandoned(&self) -> bool {
+        let mut stdout = [PollFd::new(self.out.get_ref(), PollFlags::empty())];
+        let at_once = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        // What poll(2) always reports: the other end of a pipe is gone.
+        poll(&mut stdout, Some(&at_once)).is_ok_and(|ready| ready > 0)
+            && stdout[0].revents().contains(PollFlags::ERR)
     }
 
     /// Hands on all that was written. False: the reader has seen enough.

@@ -171,7 +171,11 @@ impl Session {
             .bounds
             .idle_timeout
             .is_some_and(|timeout| self.newest.elapsed() >= timeout);
-        is_full || is_behind_ends || is_idle || self.stop.load(Ordering::Relaxed)
+        is_full
+            || is_behind_ends
+            || is_idle
+            || self.stop.load(Ordering::Relaxed)
+            || self.output.is_abandoned()
     }
 
     /// One fetch and its records.

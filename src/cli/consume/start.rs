@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::io::{self, Write};
 use std::str::FromStr;
 
 use crate::client::cluster::Cluster;
@@ -56,7 +57,14 @@ impl Start {
             let found = found[at].unwrap_or(end);
             match self {
                 Self::Earliest | Self::Latest | Self::Time(_) => found,
-                // Behind the end is where the next records will be.
+                Self::Offset(offset) if offset > end => {
+                    // There is nobody left to tell if stderr is closed.
+                    let _ = writeln!(
+                        io::stderr(),
+                        "corelog: {at} ends at {end}, before {offset}; beginning at {end}"
+                    );
+                    end
+                }
                 Self::Offset(offset) => offset.max(found),
                 Self::Last(count) => Offset(end.0.saturating_sub(count)).max(found),
             }

@@ -20,6 +20,8 @@ use super::DescribeArguments;
 struct Described {
     group: String,
     state: String,
+    #[serde(rename = "type")]
+    group_type: &'static str,
     protocol_type: String,
     assignor: String,
     /// Over all partitions whose lag is known.
@@ -145,6 +147,7 @@ impl Described {
         Self {
             group: group.group,
             state: group.state,
+            group_type: group.group_type.name(),
             protocol_type: group.protocol_type,
             assignor: group.assignor,
             lag: partitions.iter().filter_map(|row| row.lag).sum(),
@@ -156,7 +159,13 @@ impl Described {
 
 impl fmt::Display for Described {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", printable(&self.group), printable(&self.state))?;
+        write!(
+            f,
+            "{}: {}, {}",
+            printable(&self.group),
+            printable(&self.state),
+            self.group_type
+        )?;
         if !self.assignor.is_empty() {
             write!(f, ", {} assignor", printable(&self.assignor))?;
         }
@@ -214,7 +223,7 @@ impl fmt::Display for Described {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::groups::GroupMember;
+    use crate::client::groups::{GroupMember, GroupType};
 
     #[test]
     fn lag_is_told_for_the_group_each_member_and_each_partition() {
@@ -222,6 +231,7 @@ mod tests {
         let group = Group {
             group: "billing".to_owned(),
             state: "Stable".to_owned(),
+            group_type: GroupType::Classic,
             protocol_type: "consumer".to_owned(),
             assignor: "range".to_owned(),
             members: vec![GroupMember {
@@ -243,7 +253,7 @@ mod tests {
         let partitions = [at("gone", 0), at("orders", 0), at("orders", 1)].into();
         let described = Described::of(group, &partitions, &committed, &ends);
         let expected = "\
-billing: Stable, range assignor, 1 member, lag 60
+billing: Stable, classic, range assignor, 1 member, lag 60
 MEMBER  CLIENT  HOST       PARTITIONS  LAG
 c-1     c       /10.0.0.7           2   60
 TOPIC   PARTITION  COMMITTED  END  LAG  MEMBER

@@ -13,6 +13,9 @@ struct Listed {
     group: String,
     /// Empty where the broker is too old to tell.
     state: String,
+    /// `classic` or `consumer`; empty where the broker is too old to tell.
+    #[serde(rename = "type")]
+    group_type: String,
     protocol_type: String,
 }
 
@@ -21,6 +24,7 @@ impl From<ListedGroup> for Listed {
         Self {
             group: group.group,
             state: group.state,
+            group_type: group.group_type,
             protocol_type: group.protocol_type,
         }
     }
@@ -36,9 +40,15 @@ pub(super) fn run(arguments: &ListArguments) -> Result<Outcome, CliError> {
             ("GROUP", Align::Left),
             ("STATE", Align::Left),
             ("TYPE", Align::Left),
+            ("PROTOCOL", Align::Left),
         ]);
         for group in listed {
-            table.push([group.group, group.state, group.protocol_type]);
+            table.push([
+                group.group,
+                group.state,
+                group.group_type,
+                group.protocol_type,
+            ]);
         }
         table.to_string()
     })?;

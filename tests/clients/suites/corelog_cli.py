@@ -122,6 +122,31 @@ def records(suite):
         wait_for(lambda: as_json(suite, "topic", "describe", name)[0]["partitions"][1]["end_offset"] == 3)
         read = as_lines(suite, "consume", name, "--until-end", "--json")
         expect([(r["key"], r["value"]) for r in read], [(None, "acks 0"), (None, "acks 1"), ("gone", None)], "records")
+    with suite.check("what is null is seen as such"):
+        shown = corelog(suite, "consume", name, "-e", "--format", "%k=%v")
+        expect(shown.splitlines(), ["null=acks 0", "null=acks 1", "gone=null"], "as text")
+        shown = corelog(suite, "consume", name, "-e", "--format", "%k=%v", "--null-marker", "-")
+        expect(shown.splitlines()[-1], "gone=-", "with a marker")
+    with suite.check("a start past the end is told, and reading begins at the end"):
+        error = run_corelog(["consume", name, "-p", "1", "--from", "100", "-e", "-b", suite.bootstrap]).stderr
+        expect(f"{name}-1 ends at 3, before 100; beginning at 3" in error, True, error)
+    with suite.check("a pipe that is closed ends it, though nothing more comes"):
+        command = f"'{os.environ['CORELOG_BIN']}' consume {name} --bootstrap {suite.bootstrap} | head -n 1"
+        piped = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=TIMEOUT_S)
+        expect((piped.stdout, piped.stderr), ("acks 0\n", ""), "what is printed")
+    with suite.check("a topic that is not there is created only with --create"):
+        mistyped = suite.topic("mistyped")
+        error = fails(suite, REFUSED, "produce", mistyped, stdin="x\n")
+        expect("UNKNOWN_TOPIC_OR_PARTITION" in error and "--create" in error, True, error)
+        expect(mistyped in [topic["name"] for topic in as_json(suite, "topic", "list")], False, "it was created")
+        for _ in range(2):
+            corelog(suite, "produce", mistyped, "--create", stdin="x\n")
+        expect(corelog(suite, "consume", mistyped, "-e"), "x\nx", "its records")
+    with suite.check("CORELOG_BOOTSTRAP names the brokers"):
+        environment = {**os.environ, "CORELOG_BOOTSTRAP": suite.bootstrap}
+        command = [os.environ["CORELOG_BIN"], "consume", name, "-e", "-p", "1", "-n", "1"]
+        told = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S)
+        expect((told.returncode, told.stdout), (DONE, "acks 0\n"), told.stderr)
     with suite.check("a line without a key ends it; what came before is sent"):
         error = fails(suite, REFUSED, "produce", name, "-p", "0", "-k", ":", stdin="a:1\nbroken\nb:2\n")
         expect("line 2 has no ':'" in error, True, error)
@@ -143,10 +168,13 @@ def groups(suite):
         corelog(suite, "produce", name, "-p", "2", stdin="a\nb\nc\n")
         (described,) = as_json(suite, "group", "describe", group)
         expect((described["state"], described["lag"], described["members"]), ("Empty", 3, []), "the group")
+        expect(described["type"], "classic", "its type")
+        (listed,) = (listed for listed in as_json(suite, "group", "list") if listed["group"] == group)
+        expect((listed["type"], listed["protocol_type"]), ("classic", "consumer"), "how it is listed")
         lags = {row["partition"]: row["lag"] for row in described["partitions"]}
         expect(lags.pop(2), 3, "lag of the partition")
         expect(set(lags.values()) <= {0}, True, f"lag of the others: {lags}")
-        expect(corelog(suite, "group", "describe", group).startswith(f"{group}: Empty, 0 members, lag 3\n"), True, "text")
+        expect(corelog(suite, "group", "describe", group).startswith(f"{group}: Empty, classic, 0 members, lag 3\n"), True, "text")
     with suite.check("group reset-offsets: shown first, done with --yes"):
         options = ("group", "reset-offsets", group, "--topic", f"{name}:2", "--json")
         before = committed(suite, group)[2]
@@ -240,7 +268,7 @@ def shared(suite, group):
 
 
 def consume_as(suite, topic, group):
-    out = corelog(suite, "consume", topic, "--group", group, "--until-end", "--format", "%k %v")
+    out = corelog(suite, "consume", topic, "--group", group, "--until-end", "--null-marker", "", "--format", "%k %v")
     return [line.strip() for line in out.splitlines()]
 
 

@@ -1,7 +1,8 @@
 //! FindCoordinator (key 10), versions 0 to 6. KIP-699 (several keys at once, from version 4 on).
 //!
 //! This broker coordinates every group, once the topic of committed offsets is there; the first who asks waits until it is. There are no
-//! transactions and no share groups, so their keys are told that they have no coordinator.
+//! transactions: their keys are refused for good, as InitProducerId refuses them. To COORDINATOR_NOT_AVAILABLE clients ask again for as
+//! long as they have patience, which is a minute with some and for ever with others. There are no share groups either.
 
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::BrokerId;
@@ -88,7 +89,11 @@ async fn find(context: &impl AdminContext, key_type: i8) -> Result<(), Refusal> 
             Ok(_) => Ok(()),
             Err(error) => Err((error, "the topic of committed offsets could not be created")),
         },
-        TRANSACTION | SHARE => Err((
+        TRANSACTION => Err((
+            ResponseError::TransactionalIdAuthorizationFailed,
+            "this broker has no transactions",
+        )),
+        SHARE => Err((
             ResponseError::CoordinatorNotAvailable,
             "this broker coordinates consumer groups only",
         )),
@@ -159,11 +164,14 @@ mod tests {
     #[test]
     fn other_keys_have_no_coordinator() {
         let context = TestContext::new();
-        let not_available = ResponseError::CoordinatorNotAvailable.code();
+        let refused = ResponseError::TransactionalIdAuthorizationFailed;
         for version in 1..=6 {
-            for key_type in [TRANSACTION, SHARE] {
+            for (key_type, error) in [
+                (TRANSACTION, refused),
+                (SHARE, ResponseError::CoordinatorNotAvailable),
+            ] {
                 let answers = ask(&context, "t", key_type, version);
-                assert_eq!(answers[0].0, not_available, "version {version}");
+                assert_eq!(answers[0].0, error.code(), "version {version}");
             }
             assert_eq!(
                 ask(&context, "t", 9, version)[0].0,

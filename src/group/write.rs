@@ -51,12 +51,14 @@ impl WriteRefused {
     }
 }
 
-/// What comes of one call of the coordinator: who is answered, and what has to be written.
+/// What comes of one call of the coordinator: who is answered, what has to be written, and what is counted.
 #[derive(Debug)]
 pub struct Effects<T> {
     pub answers: Vec<(T, GroupAnswer)>,
     /// To be appended in this order, each as a whole.
     pub writes: Vec<GroupWrite>,
+    /// Generations with members that groups have begun.
+    pub generation_count: u64,
 }
 
 impl<T> Default for Effects<T> {
@@ -64,6 +66,7 @@ impl<T> Default for Effects<T> {
         Self {
             answers: Vec::new(),
             writes: Vec::new(),
+            generation_count: 0,
         }
     }
 }

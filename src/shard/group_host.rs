@@ -182,7 +182,13 @@ impl Shard {
             let effects = call(&mut coordinator, now, wall);
             (effects, coordinator.next_deadline())
         };
-        let Effects { answers, writes } = effects;
+        let Effects {
+            answers,
+            writes,
+            generation_count,
+        } = effects;
+        self.metrics()
+            .count(Counter::GroupRebalances, generation_count);
         for (slot, answer) in answers {
             self.count_answer(&answer);
             self.answer_group(slot, Ok(answer));
@@ -210,17 +216,10 @@ impl Shard {
     }
 
     fn count_answer(&self, answer: &GroupAnswer) {
-        match answer {
-            GroupAnswer::Commit(offsets) => {
-                let committed_count = offsets.iter().filter(|it| it.is_ok()).count();
-                self.metrics()
-                    .count(Counter::OffsetCommits, committed_count as u64);
-            }
-            // One member of each generation is its leader.
-            GroupAnswer::Join(Ok(joined)) if joined.member == joined.leader => {
-                self.metrics().count(Counter::GroupRebalances, 1);
-            }
-            _ => {}
+        if let GroupAnswer::Commit(offsets) = answer {
+            let committed_count = offsets.iter().filter(|it| it.is_ok()).count();
+            self.metrics()
+                .count(Counter::OffsetCommits, committed_count as u64);
         }
     }
 

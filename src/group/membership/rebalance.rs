@@ -117,6 +117,7 @@ impl<T> Membership<T> {
             return;
         }
         self.generation = self.generation.next();
+        turn.effects.generation_count += 1;
         self.protocol = self.members.choose_protocol();
         self.subscribed = self.find_subscribed();
         self.enter(turn, GroupState::CompletingRebalance);

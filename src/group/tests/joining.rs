@@ -38,6 +38,12 @@ fn the_first_member_leads_and_is_told_of_everybody() {
     assert_eq!((leader.members.len(), other.members.len()), (2, 0));
     assert_eq!(leader.members[0].metadata, subscription(&["t"]));
     assert_eq!(&*leader.protocol_name, "range");
+    assert_eq!(stage.generation_count, 2);
+    stage.call(leave(&[&leader.member, &other.member]));
+    assert_eq!(
+        stage.generation_count, 2,
+        "without members there is nothing to be shared"
+    );
 }
 
 #[test]
@@ -305,6 +311,7 @@ fn a_lost_answer_of_a_join_is_given_again() {
     let first = stage.joined(token);
     let token = stage.ask(rejoin(&first.member));
     assert_eq!(stage.joined(token), first);
+    assert_eq!(stage.generation_count, 1, "the same generation");
 }
 
 #[test]

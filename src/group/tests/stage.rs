@@ -28,6 +28,8 @@ pub struct Stage {
     pub answers: BTreeMap<u32, GroupAnswer>,
     answered: BTreeSet<u32>,
     pub asked: u32,
+    /// How many generations have begun.
+    pub generation_count: u64,
 }
 
 impl Stage {
@@ -50,6 +52,7 @@ impl Stage {
             answers: BTreeMap::new(),
             answered: BTreeSet::new(),
             asked: 0,
+            generation_count: 0,
         };
         let effects = stage.coordinator.loaded(stage.now, stage.wall);
         stage.absorb(effects);
@@ -58,6 +61,7 @@ impl Stage {
 
     fn absorb(&mut self, effects: Effects<u32>) {
         self.writes.extend(effects.writes);
+        self.generation_count += effects.generation_count;
         for (token, answer) in effects.answers {
             assert!(
                 self.answered.insert(token),

@@ -104,6 +104,7 @@ func (s *suite) run() {
 	check("topic settings are altered", s.alterTopic)
 	check("records are deleted up to an offset", s.deleteRecords)
 	check("log directories are described", s.logDirs)
+	check("transactions work or are refused for good", s.transactions)
 	check("topics are deleted", s.deleteTopics)
 }
 
@@ -283,6 +284,19 @@ func (s *suite) alterTopic(ctx context.Context) error {
 		}
 		return false, fmt.Errorf("max.message.bytes is not among %d settings", len(described[0].Configs))
 	})
+}
+
+// A broker that has none says so, in place of leaving the producer to ask for a coordinator until its time is over.
+func (s *suite) transactions(ctx context.Context) error {
+	client, err := kgo.NewClient(kgo.SeedBrokers(s.bootstrap), kgo.TransactionalID(s.topic("tx")))
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	if _, _, err = client.ProducerID(ctx); err == nil {
+		return nil
+	}
+	return expectError(err, kerr.TransactionalIDAuthorizationFailed)
 }
 
 func (s *suite) deleteRecords(ctx context.Context) error {

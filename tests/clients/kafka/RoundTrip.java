@@ -35,6 +35,7 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.InvalidTopicException;
 import org.apache.kafka.common.errors.RecordTooLargeException;
 import org.apache.kafka.common.errors.TopicExistsException;
+import org.apache.kafka.common.errors.TransactionalIdAuthorizationException;
 import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.header.internals.RecordHeader;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
@@ -128,6 +129,7 @@ public final class RoundTrip {
         check("an offset out of range is reported", () -> outOfRange(topic("none")));
         check("the active producers of a partition are described", () -> describeProducers(topic("none")));
         check("records are deleted up to an offset", () -> deleteRecords(topic("snappy")));
+        check("transactions work or are refused for good", this::transactions);
         check("topics are deleted", this::deleteTopics);
         admin.close();
     }
@@ -305,6 +307,17 @@ public final class RoundTrip {
                 await(admin.describeProducers(List.of(place)).partitionResult(place)).activeProducers();
         expect(states.size(), 1, "producers that wrote to the partition");
         expect(states.get(0).lastSequence(), inPartition(1).size() - 1, "last sequence");
+    }
+
+    /** A broker that has none says so, in place of leaving the producer to ask for a coordinator until its time is over. */
+    private void transactions() {
+        Map<String, Object> settings =
+                Map.of("transactional.id", topic("tx"), "max.block.ms", (int) TIMEOUT.toMillis());
+        try (KafkaProducer<byte[], byte[]> producer = producer(settings)) {
+            producer.initTransactions();
+        } catch (KafkaException error) {
+            expect(error.getClass(), TransactionalIdAuthorizationException.class, "error");
+        }
     }
 
     private void deleteRecords(String topic) throws Exception {

@@ -126,6 +126,19 @@ async function main() {
     expect(Number(offsets.find(o => o.partition === 2).low), 25, 'earliest')
     expectSame(await read(cluster, topic, 2, 25), inPartition(2).slice(25))
   })
+  await check('transactions work or are refused for good', async () => {
+    // A coordinator that is only not there yet would be asked for until the retries are over.
+    const producer = kafka.producer({ transactionalId: topicOf('tx'), idempotent: true, maxInFlightRequests: 1 })
+    await producer.connect()
+    try {
+      const transaction = await producer.transaction()
+      await transaction.abort()
+    } catch (error) {
+      expect([error.name, error.retriable], ['KafkaJSGroupCoordinatorNotFound', false], 'error')
+    } finally {
+      await producer.disconnect()
+    }
+  })
   await check('topics are deleted', async () => {
     const topics = Object.keys(CODECS).map(topicOf)
     await admin.deleteTopics({ topics })

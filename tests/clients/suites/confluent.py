@@ -63,6 +63,8 @@ def run(suite):
         suite.expect_all(read(suite, suite.topic("gzip")))
     with suite.check("records are deleted up to an offset"):
         delete_records(suite, admin)
+    with suite.check("transactions work or are refused for good"):
+        transactions(suite)
     with suite.check("topics are deleted"):
         names = [suite.topic(codec) for codec in CODECS] + [suite.topic("acks")]
         wait(admin.delete_topics(names))
@@ -217,6 +219,17 @@ def too_large(suite):
         )
         producer.flush(TIMEOUT_S)
     expect(results, [KafkaError.MSG_SIZE_TOO_LARGE, None], "results of the too large and the next record")
+
+
+def transactions(suite):
+    """A broker that has none says so, in place of leaving the producer to ask for a coordinator until its time is over."""
+    producer = Producer({"bootstrap.servers": suite.bootstrap, "transactional.id": suite.topic("tx")})
+    try:
+        producer.init_transactions(TIMEOUT_S)
+    except KafkaException as raised:
+        error = raised.args[0]
+        refused = KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        expect((error.code(), error.fatal(), error.retriable()), (refused, True, False), error.str())
 
 
 def weaker_acks(suite, admin):

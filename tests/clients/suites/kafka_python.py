@@ -64,6 +64,8 @@ def run(suite):
         answer = admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, suite.topic("none"))], **ALL_SETTINGS)
         expect("segment.bytes" in str(answer), True, "segment.bytes is among the settings")
     if not IS_OLD:
+        with suite.check("transactions work or are refused for good"):
+            transactions(suite)
         with suite.check("records are deleted up to an offset"):
             place = TopicPartition(suite.topic("zstd"), 1)
             admin.delete_records({place: 33})
@@ -112,6 +114,19 @@ def produce(suite, codec):
         "acknowledged (partition, offset, timestamp)",
     )
     producer.close()
+
+
+def transactions(suite):
+    """A broker that has none says so, in place of leaving the producer to ask for a coordinator until its time is over."""
+    producer = KafkaProducer(
+        bootstrap_servers=suite.bootstrap, transactional_id=suite.topic("tx"), max_block_ms=TIMEOUT_S * 1000
+    )
+    try:
+        producer.init_transactions()
+    except kafka.errors.TransactionalIdAuthorizationFailedError:
+        pass
+    finally:
+        producer.close(TIMEOUT_S)
 
 
 def consumer_of(suite):

@@ -1,7 +1,6 @@
 //! Fetch (key 1), versions 4 to 18. KIP-74 (max bytes), KIP-227 (sessions: declined), KIP-320 (leader epochs), KIP-516 (topic ids from
 //! 13 on). Replicas do not fetch here: their traffic has a listener of its own.
 
-use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,16 +15,20 @@ use kafka_protocol::protocol::StrBytes;
 use crate::api::admin_context::AdminContext;
 use crate::api::context::ApiContext;
 use crate::api::error_code;
-use crate::api::owners::ByOwner;
+use crate::api::owners::{Asked, ByOwner};
 use crate::api::reply::{PendingReply, Reply, RequestId};
 use crate::io::executor;
-use crate::metrics::{Gauge, Stage};
-use crate::model::{LeaderEpoch, Offset, PartitionIndex, TopicId, TopicPartition};
+use crate::metrics::{Gauge, ShardMetrics, Stage};
+use crate::model::limits::{FETCH_OVERHEAD_BYTES, READ_PIECES_MAX};
+use crate::model::{LeaderEpoch, Offset, PartitionIndex, ShardId, TopicId, TopicPartition};
 use crate::protocol::fetch_response::{
     self, FetchResponse, FetchedPartition, FetchedTopic, Segment,
 };
 use crate::protocol::response;
-use crate::shard::command::{Command, ReadItem, ReadReply, ReadRequest};
+use crate::shard::command::{
+    AwaitItem, Command, ReadBounds, ReadDone, ReadItem, ReadReply, ReadRequest,
+};
+use crate::shard::long_poll::LongPoll;
 
 /// From this version on topics are named by id.
 const TOPIC_IDS_FROM: i16 = 13;
@@ -37,7 +40,9 @@ struct Fetch {
     topics: Vec<TopicSlots>,
     /// By place in the request.
     asked: Vec<ReadItem>,
-    min_bytes: usize,
+    /// What must be there before the answer goes out. Never more than fits into it.
+    min_bytes: u64,
+    /// Of records.
     max_bytes: usize,
     max_wait: Duration,
 }
@@ -67,7 +72,7 @@ pub fn dispatch(context: &ApiContext, id: RequestId, request: FetchRequest) -> P
         return ready(refuse(id, ResponseError::InvalidFetchSessionEpoch));
     }
     let fetch = Fetch::new(context.clone(), id, request);
-    let first_round = fetch.ask();
+    let first_round = fetch.ask(fetch.min_bytes);
     Box::pin(fetch.complete(first_round))
 }
 
@@ -116,40 +121,49 @@ impl Fetch {
                 id: TopicId(topic.topic_id),
             }
         });
-        let topics = topics.collect();
-        let limit = context.config().fetch_max_bytes;
+        let topics: Vec<TopicSlots> = topics.collect();
+        let asked_bytes = usize::try_from(request.max_bytes).unwrap_or(0);
+        let max_bytes = asked_bytes.min(context.config().fetch_max_bytes);
+        let max_wait = Duration::from_millis(u64::try_from(request.max_wait_ms).unwrap_or(0));
+        let is_refused = topics
+            .iter()
+            .flat_map(|topic| &topic.slots)
+            .any(|slot| slot.refused.is_some());
+        let min_bytes = match is_refused || max_wait.is_zero() {
+            true => 0,
+            false => min_bytes(request.min_bytes, max_bytes, &asked),
+        };
+        let names = topics
+            .iter()
+            .map(|topic| (topic.name.len(), topic.slots.len()));
+        let head_bytes = fetch_response::head_bytes_max(names);
         Self {
+            min_bytes,
+            max_bytes: max_bytes.saturating_sub(head_bytes.saturating_sub(FETCH_OVERHEAD_BYTES)),
+            max_wait,
             topics,
             asked,
-            min_bytes: usize::try_from(request.min_bytes).unwrap_or(0),
-            max_bytes: usize::try_from(request.max_bytes).unwrap_or(0).min(limit),
-            max_wait: Duration::from_millis(u64::try_from(request.max_wait_ms).unwrap_or(0)),
             context,
             id,
         }
     }
 
-    /// Reads what there is now, of every partition.
-    fn ask(&self) -> Round {
-        let shard = &self.context.shard;
+    /// Has the owners of all partitions read what there is now, if it is `min_bytes` or more; else they only count it, as they do where
+    /// bounds that span several owners decide what is read.
+    fn ask(&self, min_bytes: u64) -> Round {
         let mut by_owner = ByOwner::default();
         for (index, item) in self.asked.iter().enumerate() {
-            by_owner.push(shard.router(), item.partition, index, *item);
+            by_owner.push(self.context.shard.router(), item.partition, index, *item);
         }
-        let max_bytes = self.max_bytes / by_owner.len().max(1);
-        let sent_at = shard.clock().monotonic();
-        let asked = by_owner.ask(|owner, items| {
-            shard.call(owner, |reply| {
-                Command::Read(
-                    ReadRequest {
-                        items,
-                        max_bytes,
-                        sent_at,
-                    },
-                    reply,
-                )
-            })
-        });
+        let bounds = match by_owner.len() {
+            0 | 1 => ReadBounds::Whole {
+                max_bytes: self.max_bytes,
+            },
+            owner_count => ReadBounds::Share {
+                share_bytes: self.max_bytes / owner_count,
+            },
+        };
+        let asked = self.read(by_owner, min_bytes, |_| bounds);
         let mut answers: Vec<Option<ReadReply>> = self.asked.iter().map(|_| None).collect();
         Box::pin(async move {
             asked.collect_into(&mut answers).await;
@@ -157,70 +171,120 @@ impl Fetch {
         })
     }
 
+    /// `bounds` are those of an owner, by the order of the owners.
+    fn read(
+        &self,
+        by_owner: ByOwner<ReadItem>,
+        min_bytes: u64,
+        bounds: impl Fn(usize) -> ReadBounds,
+    ) -> Asked<ReadReply> {
+        let shard = &self.context.shard;
+        let sent_at = shard.clock().monotonic();
+        let max_pieces = READ_PIECES_MAX / by_owner.len().max(1);
+        let mut owners = 0..;
+        by_owner.ask(|owner, items| {
+            let request = ReadRequest {
+                items,
+                bounds: bounds(owners.next().expect("it has no end")),
+                min_bytes,
+                max_pieces,
+                sent_at,
+            };
+            shard.call(owner, |reply| Command::Read(request, reply))
+        })
+    }
+
     async fn complete(self, first_round: Round) -> Result<Reply, response::ResponseError> {
-        let clock = self.context.shard.clock().clone();
-        let deadline = clock.monotonic() + self.max_wait;
         let mut answers = first_round.await;
-        while !self.is_enough(&answers) && !self.context.shard.is_stopping() {
-            let left = deadline.since(clock.monotonic());
-            if left.is_zero() {
-                break;
+        if !self.is_enough(&answers) {
+            if !self.context.shard.is_stopping() {
+                self.wait_for_data().await;
             }
-            let metrics = self.context.shard.metrics();
-            metrics.raise_gauge(Gauge::FetchesWaiting, 1);
-            let waiting_since = clock.monotonic();
-            self.wait_for_more(&answers, left).await;
-            metrics.lower_gauge(Gauge::FetchesWaiting, 1);
-            let waited_ns = clock.monotonic().since(waiting_since).as_nanos() as u64;
-            metrics.record_stage(self.id.key as i16, Stage::Wait, waited_ns);
-            answers = self.ask().await;
+            answers = self.ask(0).await;
+        }
+        if counted(&answers).next().is_some() {
+            self.read_counted(&mut answers).await;
         }
         self.respond(answers)
     }
 
-    /// Enough to answer: `min_bytes`, or anything that the client should learn at once.
+    /// Enough to answer: what was asked for, or anything that the client should learn at once.
     fn is_enough(&self, answers: &[Option<ReadReply>]) -> bool {
-        let refused = self
-            .topics
-            .iter()
-            .flat_map(|topic| &topic.slots)
-            .any(|slot| slot.refused.is_some());
-        let failed = answers.iter().flatten().any(Result::is_err);
-        let bytes: usize = answers
-            .iter()
-            .flatten()
-            .flatten()
-            .map(|done| done.records_bytes)
-            .sum();
-        refused || failed || bytes >= self.min_bytes || self.asked.is_empty()
+        let has_failed = answers.iter().flatten().any(Result::is_err);
+        // An owner reads only what is enough.
+        let mut done = answers.iter().flatten().flatten();
+        let has_records = done.any(|it| it.records_bytes > 0);
+        let counted_bytes: u64 = counted(answers).map(|it| it.unread.bytes).sum();
+        has_failed || has_records || counted_bytes >= self.min_bytes || self.asked.is_empty()
     }
 
-    /// Completes when one of the partitions has got more than it gave, or after `left`.
-    async fn wait_for_more(&self, answers: &[Option<ReadReply>], left: Duration) {
+    /// Completes when all partitions together have enough, when one cannot be read from any more, or when the client waits no longer.
+    async fn wait_for_data(&self) {
         let shard = &self.context.shard;
-        let waiting = Arc::new(());
-        let mut owners: HashMap<_, Vec<_>> = HashMap::new();
-        for (item, answer) in self.asked.iter().zip(answers) {
-            // What lies beyond the high watermark that was answered is news.
-            let from = answer
-                .as_ref()
-                .and_then(|it| it.as_ref().ok())
-                .map_or(item.offset, |done| done.high_watermark);
+        let _waiting = WaitingFetch::new(shard.metrics().clone());
+        let waiting_since = shard.clock().monotonic();
+        let (reply, told) = shard.router().open_call();
+        let poll = Arc::new(LongPoll::new(self.min_bytes, reply));
+        let mut owners: Vec<(ShardId, Vec<AwaitItem>)> = Vec::new();
+        for item in &self.asked {
             let owner = shard.router().owner_of(item.partition);
-            owners
-                .entry(owner)
-                .or_default()
-                .push((item.partition, from.max(item.offset)));
+            let awaited = AwaitItem {
+                partition: item.partition,
+                offset: item.offset,
+                max_bytes: item.max_bytes,
+            };
+            match owners.iter_mut().find(|(shard, _)| *shard == owner) {
+                Some((_, items)) => items.push(awaited),
+                None => owners.push((owner, vec![awaited])),
+            }
         }
-        let calls: Vec<_> = owners
-            .into_iter()
-            .map(|(owner, items)| {
-                let flag = Arc::downgrade(&waiting);
-                shard.call(owner, |reply| Command::AwaitData(items, flag, reply))
-            })
-            .collect();
-        let first = first_of(calls);
-        future::or(first, async { executor::sleep(left).await }).await;
+        for (owner, items) in owners {
+            shard.tell(owner, Command::AwaitData(items, Arc::downgrade(&poll)));
+        }
+        future::or(told, async { executor::sleep(self.max_wait).await }).await;
+        let waited_ns = shard.clock().monotonic().since(waiting_since).as_nanos() as u64;
+        let metrics = shard.metrics();
+        metrics.record_stage(self.id.key as i16, Stage::Wait, waited_ns);
+    }
+
+    /// Reads what owners have only counted, in the order of the request and within what each takes from `max_bytes`. Only the first partition
+    /// that has something may exceed it and its own bound (KIP-74).
+    async fn read_counted(&self, answers: &mut [Option<ReadReply>]) {
+        let mut by_owner = ByOwner::default();
+        let mut left_bytes = self.max_bytes;
+        let mut is_first = true;
+        let mut is_first_counted = false;
+        for (index, (item, answer)) in self.asked.iter().zip(&*answers).enumerate() {
+            let Some(Ok(done)) = answer else { continue };
+            let unread = done.unread;
+            if done.records_bytes > 0 {
+                left_bytes = left_bytes.saturating_sub(done.records_bytes);
+                is_first = false;
+            }
+            if unread.bytes == 0 {
+                continue;
+            }
+            let mut granted_bytes = left_bytes.min(unread.bytes as usize);
+            if is_first {
+                granted_bytes = granted_bytes.max(unread.first_batch_bytes);
+                is_first_counted = true;
+            } else if granted_bytes < unread.first_batch_bytes.max(1) {
+                continue;
+            }
+            is_first = false;
+            left_bytes = left_bytes.saturating_sub(granted_bytes);
+            let granted = ReadItem {
+                max_bytes: granted_bytes,
+                ..*item
+            };
+            by_owner.push(self.context.shard.router(), item.partition, index, granted);
+        }
+        // The first partition that has something is also the first item of the first owner.
+        let read = self.read(by_owner, 0, |owner| ReadBounds::Granted {
+            first_may_exceed: is_first_counted && owner == 0,
+        });
+        read.collect_into(answers).await;
+        keep_within(self.max_bytes, answers);
     }
 
     fn respond(self, answers: Vec<Option<ReadReply>>) -> Result<Reply, response::ResponseError> {
@@ -341,17 +405,98 @@ fn encode(id: RequestId, response: FetchResponse<Bytes>) -> Result<Reply, respon
     })
 }
 
-/// Completes with the first of the futures; the others are dropped.
-async fn first_of<F: Future<Output = ()> + Unpin>(mut futures: Vec<F>) {
-    std::future::poll_fn(move |context| {
-        let ready = futures
-            .iter_mut()
-            .any(|it| Pin::new(it).poll(context).is_ready());
-        if ready {
-            std::task::Poll::Ready(())
-        } else {
-            std::task::Poll::Pending
+/// What must be there before an answer with these bounds goes out. What cannot fit into it is not waited for.
+fn min_bytes(asked_min_bytes: i32, max_bytes: usize, asked: &[ReadItem]) -> u64 {
+    let room_bytes: u64 = asked.iter().map(|it| it.max_bytes.max(1) as u64).sum();
+    let min_bytes = u64::try_from(asked_min_bytes).unwrap_or(0);
+    min_bytes.min(max_bytes.max(1) as u64).min(room_bytes)
+}
+
+/// The answers of partitions that have something which was counted and not read.
+fn counted(answers: &[Option<ReadReply>]) -> impl Iterator<Item = &ReadDone> {
+    let done = answers.iter().flatten().flatten();
+    done.filter(|it| it.unread.bytes > 0)
+}
+
+/// Takes out what is too much after all: a first batch may turn out larger than was known before it was read.
+fn keep_within(max_bytes: usize, answers: &mut [Option<ReadReply>]) {
+    let mut left_bytes = max_bytes;
+    let mut is_first = true;
+    for done in answers.iter_mut().flatten().flatten() {
+        if done.records_bytes > left_bytes && !is_first {
+            done.records.clear();
+            done.records_bytes = 0;
         }
-    })
-    .await;
+        is_first &= done.records_bytes == 0;
+        left_bytes = left_bytes.saturating_sub(done.records_bytes);
+    }
+}
+
+/// Counts a fetch among those that wait, for as long as it does: its client may leave at any time.
+struct WaitingFetch {
+    metrics: ShardMetrics,
+}
+
+impl WaitingFetch {
+    fn new(metrics: ShardMetrics) -> Self {
+        metrics.raise_gauge(Gauge::FetchesWaiting, 1);
+        Self { metrics }
+    }
+}
+
+impl Drop for WaitingFetch {
+    fn drop(&mut self) {
+        self.metrics.lower_gauge(Gauge::FetchesWaiting, 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn item(max_bytes: usize) -> ReadItem {
+        ReadItem {
+            partition: TopicPartition {
+                topic: TopicId(uuid::Uuid::nil()),
+                partition: PartitionIndex(0),
+            },
+            offset: Offset::ZERO,
+            max_bytes,
+            current_epoch: LeaderEpoch::UNKNOWN,
+        }
+    }
+
+    fn answer(records_bytes: usize) -> Option<ReadReply> {
+        let records = Bytes::from(vec![0; records_bytes]);
+        Some(Ok(ReadDone {
+            high_watermark: Offset::ZERO,
+            log_start: Offset::ZERO,
+            records: [records].into_iter().collect(),
+            records_bytes,
+            unread: Default::default(),
+        }))
+    }
+
+    fn kept(max_bytes: usize, sizes: &[usize]) -> Vec<usize> {
+        let mut answers: Vec<_> = sizes.iter().map(|bytes| answer(*bytes)).collect();
+        keep_within(max_bytes, &mut answers);
+        let done = answers.iter().flatten().flatten();
+        done.map(|it| it.records_bytes).collect()
+    }
+
+    #[test]
+    fn only_the_first_partition_that_has_something_exceeds_max_bytes() {
+        assert_eq!(kept(100, &[0, 150, 10, 10]), [0, 150, 0, 0]);
+        assert_eq!(kept(100, &[60, 50, 40, 1]), [60, 0, 40, 0]);
+        assert_eq!(kept(100, &[60, 40]), [60, 40]);
+    }
+
+    #[test]
+    fn what_does_not_fit_into_the_answer_is_not_waited_for() {
+        assert_eq!(min_bytes(1_000, 600, &[item(4_000)]), 600);
+        assert_eq!(min_bytes(1_000, 4_000, &[item(300), item(300)]), 600);
+        assert_eq!(min_bytes(1_000, 0, &[item(0)]), 1);
+        assert_eq!(min_bytes(-1, 4_000, &[item(300)]), 0);
+        assert_eq!(min_bytes(1, 4_000, &[item(300)]), 1);
+    }
 }

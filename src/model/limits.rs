@@ -155,6 +155,26 @@ pub const PREPARE_STEP_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// The unit in which a segment is read from disk.
 pub const READ_BLOCK_BYTES: usize = 1024 * 1024;
 
+/// Batch headers and pieces of memory that one read looks at before it lets others run: some 0.2 ms. The read goes on after them.
+pub const READ_STEPS_PER_SLICE: usize = 4096;
+
+/// Steps that looking up one partition of a read counts as.
+pub const READ_STEPS_PER_ITEM: usize = 4;
+
+/// Partitions of one request that are looked at before others may run, where the request is not a read.
+pub const READ_ITEMS_PER_SLICE: usize = 1024;
+
+/// Pieces of memory in the answer to one fetch. At the limit it ends there, after a whole batch, and the client asks again. A
+/// piece of a few bytes holds on to a whole page, so this also bounds what small batches pin.
+pub const READ_PIECES_MAX: usize = 16 * 1024;
+
+/// Bytes of a batch read from the disk whose checksum is computed before others may run.
+pub const READ_CHECKED_BYTES_PER_SLICE: usize = 256 * 1024;
+
+/// What a fetch response may take besides `max_bytes` of records: clients (librdkafka) leave so much room for everything else in it. What
+/// the heads of many partitions take beyond it is taken off the records.
+pub const FETCH_OVERHEAD_BYTES: usize = 512;
+
 /// Reads from the disk that tell how many segments are read at present. More segments than that share what is kept as if they were so many.
 pub const RECENT_READS_MAX: usize = 1024;
 

@@ -4,20 +4,22 @@ use bytes::Bytes;
 
 use crate::model::{LeaderEpoch, Offset, TimestampMs};
 use crate::partition::confirmation::Confirmation;
-use crate::partition::fetch_waiters::FetchWaiters;
+use crate::partition::fetch_waiters::{FetchWaiters, WaitsForBytes};
 use crate::partition::pending_acks::PendingAcks;
 use crate::record::header::RecordBatchHeader;
 use crate::record::validate::{InvalidBatch, ValidBatch, ValidationRules, validate};
 use crate::storage::appender::{LogMark, WriteId};
-use crate::storage::log::{Admission, Log};
+use crate::storage::log::{Admission, Ahead, Log};
 use crate::storage::producer_state::{ProducerBatch, ProducerState, Verdict};
 
-/// `A` is handed back when a batch is confirmed, `W` when there is something to read.
+/// `A` is handed back when a batch is confirmed, `W` when there is enough to read.
 pub struct Leader<A, W> {
     epoch: LeaderEpoch,
     log: Log,
     producers: ProducerState,
     confirmation: Confirmation,
+    /// Where in the log the confirmed prefix ends.
+    confirmed: LogMark,
     acks: PendingAcks<A>,
     waiters: FetchWaiters<W>,
 }
@@ -76,7 +78,7 @@ pub struct Progress<A, W> {
     pub needs_sync: bool,
 }
 
-impl<A, W> Leader<A, W> {
+impl<A, W: WaitsForBytes> Leader<A, W> {
     /// Leads a log from `epoch` on. What recovery found is confirmed: it is written, and nothing else can claim its offsets.
     pub fn new(
         epoch: LeaderEpoch,
@@ -84,12 +86,13 @@ impl<A, W> Leader<A, W> {
         producers: ProducerState,
         flush_messages: u64,
     ) -> Self {
-        let confirmation = Confirmation::new(flush_messages, log.end().offset);
+        let confirmed = log.end();
         Self {
             epoch,
+            confirmation: Confirmation::new(flush_messages, confirmed.offset),
+            confirmed,
             log,
             producers,
-            confirmation,
             acks: PendingAcks::default(),
             waiters: FetchWaiters::default(),
         }
@@ -199,17 +202,19 @@ impl<A, W> Leader<A, W> {
         None
     }
 
-    /// Has `token` handed back once there is a record at `offset` to be seen; now, if there is.
-    pub fn wait_for_data(&mut self, offset: Offset, token: W) -> Option<W> {
-        if offset < self.high_watermark() {
-            return Some(token);
-        }
-        self.waiters.push(offset, token);
-        None
+    /// What consumers may see from the batch of `offset` on.
+    pub fn ahead(&self, offset: Offset) -> Ahead {
+        self.log.ahead(offset, self.confirmed)
     }
 
-    pub fn waiters_mut(&mut self) -> &mut FetchWaiters<W> {
-        &mut self.waiters
+    /// The same without a look at the batches, so that it may be an index interval too much.
+    pub fn ahead_at_most(&self, offset: Offset) -> Ahead {
+        self.log.ahead_at_most(offset, self.confirmed)
+    }
+
+    /// Has `token` told of what consumers may see from now on, up to `room_bytes`, and handed back once it has enough.
+    pub fn wait_for_data(&mut self, token: W, room_bytes: u64) {
+        self.waiters.push(token, room_bytes);
     }
 
     pub fn on_written(&mut self, id: WriteId) -> Progress<A, W> {
@@ -232,13 +237,32 @@ impl<A, W> Leader<A, W> {
     }
 
     fn progress(&mut self) -> Progress<A, W> {
-        let written = self.log.written().offset;
-        let synced = self.log.synced().offset;
-        let confirmed = self.confirmation.advance(written, synced);
+        let (written, synced) = (self.log.written(), self.log.synced());
+        let confirmed = self.confirmation.advance(written.offset, synced.offset);
+        let grown_bytes = self.move_confirmed(confirmed.up_to, [written, synced]);
         Progress {
             acks: self.acks.complete(confirmed.up_to).collect(),
-            waiters: self.waiters.fire(confirmed.up_to).collect(),
+            waiters: self.waiters.on_grown(grown_bytes).collect(),
             needs_sync: confirmed.needs_sync,
+        }
+    }
+
+    /// The confirmed prefix ends at `up_to`, which is where it ended before or one of the marks. Returns how many bytes that are more; over
+    /// a whole segment as many as anybody may wait for.
+    fn move_confirmed(&mut self, up_to: Offset, marks: [LogMark; 2]) -> u64 {
+        let before = self.confirmed;
+        if let Some(mark) = marks.into_iter().find(|mark| mark.offset == up_to) {
+            self.confirmed = mark;
+        }
+        let now = self.confirmed;
+        if now.offset == before.offset {
+            0
+        } else if now.segment == before.segment {
+            now.position.0 - before.position.0
+        } else if now.segment == before.offset {
+            now.position.0
+        } else {
+            u64::MAX
         }
     }
 }

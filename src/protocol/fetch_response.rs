@@ -121,7 +121,12 @@ pub fn encode<R: AsRef<[u8]>>(
 ) -> Result<Vec<Segment<R>>, FetchResponseTooLarge> {
     let mut out = Encoder {
         version,
-        head: BytesMut::with_capacity(head_bytes(&response)),
+        head: BytesMut::with_capacity(head_bytes_max(
+            response
+                .topics
+                .iter()
+                .map(|topic| (topic.name.len(), topic.partitions.len())),
+        )),
         records: Vec::new(),
     };
     out.head.put_i32(0);
@@ -139,13 +144,16 @@ pub fn encode<R: AsRef<[u8]>>(
     Ok(out.into_segments())
 }
 
-/// About what everything but the records takes.
-fn head_bytes<R>(response: &FetchResponse<R>) -> usize {
-    let topics = response
-        .topics
-        .iter()
-        .map(|topic| topic.name.len() + 32 + 64 * topic.partitions.len());
-    64 + topics.sum::<usize>()
+/// The most that everything but the records takes, of a response with these lengths of names and numbers of partitions, in which nothing
+/// is optional.
+pub fn head_bytes_max(topics: impl Iterator<Item = (usize, usize)>) -> usize {
+    const FIXED_BYTES: usize = 32;
+    const TOPIC_BYTES: usize = 24;
+    const PARTITION_BYTES: usize = 48;
+    let topics = topics.map(|(name_bytes, partition_count)| {
+        TOPIC_BYTES + name_bytes + PARTITION_BYTES * partition_count
+    });
+    FIXED_BYTES + topics.sum::<usize>()
 }
 
 struct Encoder<R> {

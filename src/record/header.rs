@@ -244,21 +244,41 @@ impl RecordBatchHeader {
 
     /// Whether the checksum fits; `batch` is the whole batch from its header on, no more and no less.
     pub fn crc_fits(&self, batch: &[u8]) -> bool {
-        self.crc_fits_pieces([batch])
+        let mut check = CrcCheck::default();
+        check.add(batch);
+        check.fits(self)
+    }
+}
+
+/// The checksum of a batch whose bytes are looked at piece by piece.
+pub struct CrcCheck {
+    not_covered_bytes: usize,
+    size_bytes: usize,
+    crc: u32,
+}
+
+impl Default for CrcCheck {
+    fn default() -> Self {
+        Self {
+            not_covered_bytes: CRC_COVERS_FROM,
+            size_bytes: 0,
+            crc: 0,
+        }
+    }
+}
+
+impl CrcCheck {
+    /// The bytes that follow, from the batch's header on.
+    pub fn add(&mut self, piece: &[u8]) {
+        self.size_bytes += piece.len();
+        let skipped = self.not_covered_bytes.min(piece.len());
+        self.not_covered_bytes -= skipped;
+        self.crc = crc32c_append(self.crc, &piece[skipped..]);
     }
 
-    /// The same for a batch that lies in several pieces.
-    pub fn crc_fits_pieces<'a>(&self, batch: impl IntoIterator<Item = &'a [u8]>) -> bool {
-        let mut not_covered = CRC_COVERS_FROM;
-        let mut size_bytes = 0;
-        let mut crc = 0;
-        for piece in batch {
-            size_bytes += piece.len();
-            let skipped = not_covered.min(piece.len());
-            not_covered -= skipped;
-            crc = crc32c_append(crc, &piece[skipped..]);
-        }
-        size_bytes == self.size_bytes() && crc == self.crc
+    /// Whether those were all bytes of the batch with this header, and have its checksum.
+    pub fn fits(&self, header: &RecordBatchHeader) -> bool {
+        self.size_bytes == header.size_bytes() && self.crc == header.crc
     }
 }
 

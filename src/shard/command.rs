@@ -1,6 +1,6 @@
 //! What one core asks of the core that owns a partition. It carries ids and record bytes, no versions and no Kafka errors.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use smallvec::SmallVec;
@@ -14,6 +14,7 @@ use crate::partition::leader::ProducerRefusal;
 use crate::record::validate::InvalidBatch;
 use crate::shard::call::{CallSlot, ReplyTo};
 use crate::shard::disk_guard::Room;
+use crate::shard::long_poll::LongPoll;
 use crate::storage::file_error::FileError;
 use crate::storage::producer_state::ActiveProducer;
 use crate::storage::reader::ReadError;
@@ -34,7 +35,7 @@ pub enum Message {
 pub enum Command {
     Append(AppendRequest, ReplyTo<Vec<AppendReply>>),
     Read(ReadRequest, ReplyTo<Vec<ReadReply>>),
-    AwaitData(Vec<(TopicPartition, Offset)>, WaitFlag, ReplyTo<()>),
+    AwaitData(Vec<AwaitItem>, Weak<LongPoll>),
     ListOffsets(Vec<ListOffsetsItem>, ReplyTo<Vec<ListOffsetsReply>>),
     EpochEnds(Vec<EpochEndItem>, ReplyTo<Vec<EpochEndReply>>),
     DeleteRecords(
@@ -128,10 +129,25 @@ pub type AppendReply = Result<AppendDone, PartitionError>;
 #[derive(Debug)]
 pub struct ReadRequest {
     pub items: Vec<ReadItem>,
-    /// Over all items; the first batch found is returned even if it is larger.
-    pub max_bytes: usize,
+    pub bounds: ReadBounds,
+    /// Nothing is read while there is less, only counted; an error of one of the items counts as enough.
+    pub min_bytes: u64,
+    /// Pieces of memory; at the limit the answer ends after a whole batch.
+    pub max_pieces: usize,
     /// When it was dispatched.
     pub sent_at: Monotonic,
+}
+
+/// How an owner keeps a fetch within its `max_bytes`, of which only the first partition that has something may send more (KIP-74).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadBounds {
+    /// These are all partitions of the fetch.
+    Whole { max_bytes: usize },
+    /// Others own some of them. What surely fits into `share_bytes`, with nothing cut, is read; else it is only counted.
+    Share { share_bytes: usize },
+    /// After all owners have counted: each item's own bound is what it was granted, and only the first item may exceed it, if
+    /// `first_may_exceed`.
+    Granted { first_may_exceed: bool },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -150,12 +166,29 @@ pub struct ReadDone {
     /// Whole batches, in pieces that are not copied.
     pub records: SmallVec<[Bytes; 4]>,
     pub records_bytes: usize,
+    /// What was only counted, with no records.
+    pub unread: Unread,
+}
+
+/// What a partition has for a fetch that has not been read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unread {
+    /// Not beyond what the item asks for; where something is, at least 1.
+    pub bytes: u64,
+    /// The size of the first batch where it is known, else 0.
+    pub first_batch_bytes: usize,
 }
 
 pub type ReadReply = Result<ReadDone, PartitionError>;
 
-/// Says that a long poll still waits; shared so that a poll that ended is forgotten by those it waited for.
-pub type WaitFlag = std::sync::Weak<()>;
+/// A partition that a long poll waits for.
+#[derive(Clone, Copy, Debug)]
+pub struct AwaitItem {
+    pub partition: TopicPartition,
+    pub offset: Offset,
+    /// More of it does not count.
+    pub max_bytes: usize,
+}
 
 #[derive(Clone, Copy, Debug)]
 pub struct ListOffsetsItem {

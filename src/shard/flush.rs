@@ -12,7 +12,7 @@ use crate::partition::leader::Progress;
 use crate::shard::append::AppendToken;
 use crate::shard::command::PartitionError;
 use crate::shard::hosted::HostedPartition;
-use crate::shard::read::DataWaiter;
+use crate::shard::long_poll::DataWaiter;
 use crate::shard::runtime::{Cached, Shard};
 use crate::storage::appender::TailWrite;
 use crate::storage::log::SegmentKey;
@@ -103,7 +103,7 @@ impl Shard {
             self.answer_append(token);
         }
         for waiter in progress.waiters {
-            self.tell_waiter(waiter);
+            self.tell_waiter(&waiter);
         }
         if progress.needs_sync {
             self.request_sync(partition);
@@ -150,7 +150,7 @@ impl Shard {
             self.fail_append(token, why);
         }
         for waiter in progress.waiters {
-            self.tell_waiter(waiter);
+            self.tell_waiter(&waiter);
         }
     }
 }

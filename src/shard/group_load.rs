@@ -15,6 +15,7 @@ use crate::shard::runtime::Shard;
 use crate::storage::batch_selection::Wanted;
 use crate::storage::byte_run::ByteRun;
 use crate::storage::log::ReadPlan;
+use crate::storage::read_steps::ReadSteps;
 use crate::storage::reader::{ReadError, read_batches};
 
 /// What loading one partition came to.
@@ -188,10 +189,14 @@ impl Shard {
             first_whole: true,
             below: end,
         };
-        let plan = groups.partition.leader.borrow().log().plan_read(wanted);
+        let plan = groups.partition.leader.borrow().log().plan_read(
+            wanted,
+            None,
+            &mut ReadSteps::unbounded(),
+        );
         match plan {
             ReadPlan::Nothing => Ok(ByteRun::starting_at(FilePosition::ZERO)),
-            ReadPlan::Memory(run) => Ok(run),
+            ReadPlan::Memory { run, .. } => Ok(run),
             ReadPlan::Disk(read) => read_batches(read, self.read_ahead()).await,
             ReadPlan::Corrupt { segment, position } => {
                 let path = groups.partition.leader.borrow().log().segment_path(segment);

@@ -10,7 +10,7 @@ use crate::model::{FilePosition, Offset, TopicName, TopicPartition};
 use crate::partition::leader::{CheckedBatch, Leader};
 use crate::shard::append::AppendToken;
 use crate::shard::clean::CleanerState;
-use crate::shard::read::DataWaiter;
+use crate::shard::long_poll::DataWaiter;
 use crate::storage::log::LogId;
 
 /// The leader, with what this product hands back to those who wait.

@@ -22,6 +22,7 @@ mod group_write;
 pub mod hosted;
 pub mod housekeeping;
 pub mod log_dir;
+pub mod long_poll;
 pub mod lookup;
 pub mod metadata;
 pub mod placement;

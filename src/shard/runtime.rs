@@ -131,13 +131,17 @@ impl Shard {
         command: impl FnOnce(ReplyTo<T>) -> Command,
     ) -> Call<T> {
         let (reply, call) = self.router.open_call();
-        let command = command(reply);
+        self.tell(owner, command(reply));
+        call
+    }
+
+    /// Has the core execute what needs no answer; at once if it is this one.
+    pub fn tell(self: &Rc<Self>, owner: ShardId, command: Command) {
         if owner == self.router.me() {
             self.execute(command);
         } else {
             self.router.send(owner, Message::Command(command));
         }
-        call
     }
 
     /// Takes what another core sent.
@@ -157,7 +161,7 @@ impl Shard {
         match command {
             Command::Append(items, reply) => self.append(items, reply),
             Command::Read(request, reply) => self.read(request, reply),
-            Command::AwaitData(items, flag, reply) => self.await_data(items, flag, reply),
+            Command::AwaitData(items, poll) => self.await_data(items, poll),
             Command::ListOffsets(items, reply) => self.list_offsets(items, reply),
             Command::EpochEnds(items, reply) => self.answer(reply, self.epoch_ends(&items)),
             Command::DeleteRecords(items, reply) => self.delete_records(items, reply),

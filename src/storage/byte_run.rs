@@ -45,44 +45,23 @@ impl ByteRun {
         self.len() == 0
     }
 
-    /// Copies `out.len()` bytes from `position` on; false if the run does not hold them all.
-    pub fn copy_at(&self, position: FilePosition, out: &mut [u8]) -> bool {
-        if position < self.start || position.plus(out.len() as u64) > self.end {
-            return false;
+    /// Reads the run from its start on.
+    pub fn cursor(&self) -> RunCursor<'_> {
+        RunCursor {
+            run: self,
+            piece: 0,
+            piece_start: self.start,
         }
-        let mut skip = (position.0 - self.start.0) as usize;
-        let mut filled = 0;
-        for piece in &self.pieces {
-            if skip >= piece.len() {
-                skip -= piece.len();
-                continue;
-            }
-            let now = (piece.len() - skip).min(out.len() - filled);
-            out[filled..filled + now].copy_from_slice(&piece[skip..skip + now]);
-            filled += now;
-            skip = 0;
-            if filled == out.len() {
-                break;
-            }
-        }
-        true
     }
 
-    /// The bytes from `start` to `end`, piece by piece; both must lie in the run.
-    pub fn pieces(&self, start: FilePosition, end: FilePosition) -> impl Iterator<Item = &[u8]> {
-        assert!(
-            self.start <= start && start <= end && end <= self.end,
-            "{start}..{end} is not in the run"
-        );
-        let mut skip = (start.0 - self.start.0) as usize;
-        let mut left = (end.0 - start.0) as usize;
-        self.pieces.iter().filter_map(move |piece| {
-            let from = skip.min(piece.len());
-            skip -= from;
-            let part = &piece[from..][..left.min(piece.len() - from)];
-            left -= part.len();
-            (!part.is_empty()).then_some(part)
-        })
+    pub fn piece_count(&self) -> usize {
+        self.pieces.len()
+    }
+
+    /// Adds the bytes of another run, wherever in the log they lie.
+    pub fn append(&mut self, other: Self) {
+        self.end = self.end.plus(other.len() as u64);
+        self.pieces.extend(other.pieces);
     }
 
     /// The part from `start` to `end`; both must lie in the run.
@@ -126,6 +105,67 @@ impl ByteRun {
     }
 }
 
+/// A place in a run that only moves forward, so that all its reads together look at each piece once.
+pub struct RunCursor<'a> {
+    run: &'a ByteRun,
+    piece: usize,
+    piece_start: FilePosition,
+}
+
+impl<'a> RunCursor<'a> {
+    /// Moves to the piece that holds `position`, which no call before may have passed.
+    fn seek(&mut self, position: FilePosition) {
+        assert!(
+            self.piece_start <= position,
+            "{position} lies before {} in a run",
+            self.piece_start
+        );
+        while let Some(piece) = self.run.pieces.get(self.piece) {
+            let end = self.piece_start.plus(piece.len() as u64);
+            if position < end {
+                break;
+            }
+            (self.piece, self.piece_start) = (self.piece + 1, end);
+        }
+    }
+
+    /// Copies `out.len()` bytes from `position` on; false if the run does not hold them all.
+    pub fn copy_at(&mut self, position: FilePosition, out: &mut [u8]) -> bool {
+        let end = position.plus(out.len() as u64);
+        if position < self.run.start || end > self.run.end {
+            return false;
+        }
+        let mut filled = 0;
+        for part in self.pieces(position, end) {
+            out[filled..filled + part.len()].copy_from_slice(part);
+            filled += part.len();
+        }
+        true
+    }
+
+    /// The bytes from `start` to `end`, piece by piece; both must lie in the run.
+    pub fn pieces(
+        &mut self,
+        start: FilePosition,
+        end: FilePosition,
+    ) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        assert!(
+            self.run.start <= start && start <= end && end <= self.run.end,
+            "{start}..{end} is not in the run"
+        );
+        self.seek(start);
+        let mut skip = (start.0 - self.piece_start.0) as usize;
+        let mut left = (end.0 - start.0) as usize;
+        let pieces = self.run.pieces[self.piece..].iter();
+        pieces.map_while(move |piece| {
+            let part = &piece[skip..][..left.min(piece.len() - skip)];
+            skip = 0;
+            left -= part.len();
+            (!part.is_empty()).then_some(part)
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -137,12 +177,21 @@ mod tests {
             run.push(Bytes::from_static(piece.as_bytes()));
         }
         let mut out = [0; 4];
-        assert!(run.copy_at(FilePosition(102), &mut out));
+        let mut cursor = run.cursor();
+        assert!(!cursor.copy_at(FilePosition(99), &mut out));
+        assert!(cursor.copy_at(FilePosition(102), &mut out));
         assert_eq!(&out, b"cdef");
-        assert!(!run.copy_at(FilePosition(105), &mut out));
-        assert!(!run.copy_at(FilePosition(99), &mut out));
-        let pieces: Vec<_> = run.pieces(FilePosition(102), FilePosition(105)).collect();
+        assert!(!cursor.copy_at(FilePosition(105), &mut out));
+        let pieces: Vec<_> = cursor
+            .pieces(FilePosition(102), FilePosition(105))
+            .collect();
         assert_eq!(pieces, [&b"c"[..], b"de"]);
+        assert!(cursor.copy_at(FilePosition(104), &mut out));
+        assert_eq!(&out, b"efgh");
+        assert_eq!(
+            cursor.pieces(FilePosition(108), FilePosition(108)).count(),
+            0
+        );
         let cut = run.cut(FilePosition(101), FilePosition(107));
         assert_eq!(
             (cut.start(), cut.end()),

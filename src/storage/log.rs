@@ -32,7 +32,7 @@ use crate::storage::tail_cache::TailCache;
 
 mod read_plan;
 
-pub use read_plan::{Floor, ReadPlan, SegmentRead, SegmentView};
+pub use read_plan::{Ahead, BatchPlace, Floor, ReadPlace, ReadPlan, SegmentRead, SegmentView};
 
 /// Names a log within its process, so that files and cached blocks of a log made anew are never taken for the old one's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -28,6 +28,7 @@ pub mod partition_files;
 pub mod producer_snapshot;
 pub mod producer_state;
 pub mod read_ahead;
+pub mod read_steps;
 pub mod reader;
 mod recovered;
 pub mod recovery;

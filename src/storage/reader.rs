@@ -1,15 +1,20 @@
 //! Reads batches that are on disk: finds the batch by the sparse index, then hops from header to header.
 
 use crate::io::disk::DiskError;
-use crate::model::limits::{INFLATED_BATCH_BYTES_MAX, READ_BLOCK_BYTES};
+use crate::io::executor;
+use crate::model::limits::{
+    INFLATED_BATCH_BYTES_MAX, READ_BLOCK_BYTES, READ_CHECKED_BYTES_PER_SLICE,
+    RECORD_BATCH_HEADER_BYTES,
+};
 use crate::model::{FilePosition, Offset, TimestampMs};
-use crate::record::header::RecordBatchHeader;
+use crate::record::header::{CrcCheck, RecordBatchHeader};
 use crate::record::records::{RecordReader, RecordsError};
 use crate::storage::batch_selection::{Selection, Wanted, select};
 use crate::storage::byte_run::ByteRun;
 use crate::storage::file_error::FileError;
 use crate::storage::log::{Floor, SegmentRead, SegmentView};
 use crate::storage::read_ahead::ReadAhead;
+use crate::storage::read_steps::ReadSteps;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
@@ -56,8 +61,17 @@ pub async fn read_batches(read: SegmentRead, ahead: &ReadAhead) -> Result<ByteRu
         let run = ahead
             .read(key, &path, start, end.min(readable_end), readable_end)
             .await?;
-        match select(&run, wanted, readable_end, true) {
-            Selection::Batches { start, end } => return Ok(run.cut(start, end)),
+        match select(&run, wanted, readable_end, &mut ReadSteps::unbounded()) {
+            Selection::Batches { start, end, .. } => {
+                let end = intact_end(&run, start, end).await;
+                if end == start {
+                    return Err(ReadError::Corrupt {
+                        path,
+                        position: start,
+                    });
+                }
+                return Ok(run.cut(start, end));
+            }
             Selection::Nothing => break,
             Selection::Corrupt { position } => return Err(ReadError::Corrupt { path, position }),
             Selection::Needs {
@@ -67,9 +81,41 @@ pub async fn read_batches(read: SegmentRead, ahead: &ReadAhead) -> Result<ByteRu
                 start = from;
                 end = to.max(from.plus(wanted.max_bytes.min(READ_BLOCK_BYTES) as u64));
             }
+            Selection::Paused { position } => start = position,
         }
     }
     Ok(ByteRun::starting_at(start))
+}
+
+/// The end of those of the batches from `start` to `end` that fit their checksums, up to the first that does not: bytes from a disk are not
+/// trusted. Gives way to others meanwhile.
+async fn intact_end(run: &ByteRun, start: FilePosition, end: FilePosition) -> FilePosition {
+    let mut cursor = run.cursor();
+    let mut position = start;
+    let mut checked_bytes = 0;
+    while position < end {
+        let mut header = [0; RECORD_BATCH_HEADER_BYTES];
+        let is_there = cursor.copy_at(position, &mut header);
+        assert!(is_there, "a selected batch lies in the run");
+        let header = RecordBatchHeader::from_array(&header).expect("a selected batch has a header");
+        let batch_end = position.plus(header.size_bytes() as u64);
+        let mut check = CrcCheck::default();
+        for piece in cursor.pieces(position, batch_end) {
+            for part in piece.chunks(READ_CHECKED_BYTES_PER_SLICE) {
+                check.add(part);
+                checked_bytes += part.len();
+                if checked_bytes >= READ_CHECKED_BYTES_PER_SLICE {
+                    checked_bytes = 0;
+                    executor::yield_if_needed().await;
+                }
+            }
+        }
+        if !check.fits(&header) {
+            break;
+        }
+        position = batch_end;
+    }
+    position
 }
 
 /// The first record, in offset order from `from` on and below `below`, whose timestamp is `timestamp` or later.
@@ -115,6 +161,7 @@ pub async fn find_by_time(
             let bytes = run.to_contiguous();
             let mut rest = &bytes[..];
             while let Ok(header) = RecordBatchHeader::parse(rest) {
+                executor::yield_if_needed().await;
                 let (batch, behind) = rest.split_at(header.size_bytes());
                 if header.max_timestamp >= timestamp
                     && let Some(found) =

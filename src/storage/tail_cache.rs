@@ -44,8 +44,16 @@ impl TailCache {
         self.bytes = 0;
     }
 
-    /// The bytes of segment `segment` from `start` on, up to `end`, if memory holds them from the first one; without copying.
-    pub fn read(&self, segment: Offset, start: FilePosition, end: FilePosition) -> Option<ByteRun> {
+    /// The bytes of segment `segment` from `start` on, up to `end`, if memory holds them from the first one; without copying. Once
+    /// there are `pieces_max` pieces nothing more is taken than what reaches to `must_reach`.
+    pub fn read(
+        &self,
+        segment: Offset,
+        start: FilePosition,
+        must_reach: FilePosition,
+        end: FilePosition,
+        pieces_max: usize,
+    ) -> Option<ByteRun> {
         let key = (segment, start);
         let first = self
             .chunks
@@ -53,7 +61,8 @@ impl TailCache {
         let mut run = ByteRun::starting_at(start);
         for frozen in self.chunks.range(first..) {
             let fresh = frozen.position.plus(frozen.carried_bytes as u64);
-            if frozen.segment != segment || run.end() >= end {
+            let is_enough = run.piece_count() >= pieces_max && run.end() >= must_reach;
+            if frozen.segment != segment || run.end() >= end || is_enough {
                 break;
             }
             if fresh > run.end() {
@@ -98,6 +107,11 @@ mod tests {
                 appender.on_written(write.id);
             }
         }
+        let read =
+            |cache: &TailCache, segment, start: usize, must_reach: usize, end: usize, pieces| {
+                let at = |position: usize| FilePosition(position as u64);
+                cache.read(segment, at(start), at(must_reach), at(end), pieces)
+            };
         for (start, end) in [
             (0, 10),
             (4095, 4097),
@@ -105,27 +119,18 @@ mod tests {
             (0, sent.len()),
             (sent.len() - 1, sent.len()),
         ] {
-            let run = cache
-                .read(
-                    Offset(0),
-                    FilePosition(start as u64),
-                    FilePosition(end as u64),
-                )
-                .unwrap();
+            let run = read(&cache, Offset(0), start, start, end, usize::MAX).unwrap();
             assert!(run.to_vec() == sent[start..end], "{start}..{end}");
         }
+        let run = read(&cache, Offset(0), 0, 0, sent.len(), 3).unwrap();
+        assert_eq!(run.piece_count(), 3);
+        assert!(run.to_vec() == sent[..run.len()]);
+        let run = read(&cache, Offset(0), 0, 100_000, sent.len(), 3).unwrap();
+        assert!(run.piece_count() > 3 && run.len() >= 100_000 && run.len() < sent.len());
         assert!(cache.drop_oldest() > 0);
-        assert!(
-            cache
-                .read(Offset(0), FilePosition(0), FilePosition(10))
-                .is_none(),
-            "it is no longer in memory"
-        );
-        assert!(
-            cache
-                .read(Offset(9), FilePosition(0), FilePosition(10))
-                .is_none(),
-            "another segment"
-        );
+        let no_more = read(&cache, Offset(0), 0, 0, 10, usize::MAX);
+        assert!(no_more.is_none(), "it is no longer in memory");
+        let another = read(&cache, Offset(9), 0, 0, 10, usize::MAX);
+        assert!(another.is_none(), "another segment");
     }
 }

@@ -24,6 +24,7 @@ use corelog::storage::open_files::OpenFiles;
 use corelog::storage::producer_snapshot;
 use corelog::storage::producer_state::{ProducerBatch, ProducerState};
 use corelog::storage::read_ahead::ReadAhead;
+use corelog::storage::read_steps::ReadSteps;
 use corelog::storage::reader::{TimestampedOffset, find_by_time, read_batches};
 use corelog::storage::recovery::{FoundLog, Recovered, RecoveryRules, recover};
 use corelog::storage::sealed_segment::SealedSegment;
@@ -323,9 +324,12 @@ impl OpenLog {
             first_whole: true,
             below: self.log.end().offset,
         };
-        let run = match self.log.plan_read(wanted) {
+        let run = match self
+            .log
+            .plan_read(wanted, None, &mut ReadSteps::unbounded())
+        {
             ReadPlan::Disk(read) => read_batches(read, &self.ahead).await.unwrap(),
-            ReadPlan::Memory(run) => run,
+            ReadPlan::Memory { run, .. } => run,
             ReadPlan::Nothing => return (Vec::new(), offset),
             ReadPlan::Corrupt { .. } => panic!("a damaged batch at {offset}"),
         };

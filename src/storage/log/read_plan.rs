@@ -4,8 +4,10 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use crate::model::{FilePosition, Offset, TimestampMs};
+use crate::storage::appender::LogMark;
 use crate::storage::batch_selection::{Selection, Wanted, select};
 use crate::storage::byte_run::ByteRun;
+use crate::storage::read_steps::ReadSteps;
 use crate::storage::sealed_segment::SealedSegment;
 use crate::storage::segment_indexes::floor_by_time;
 
@@ -13,8 +15,12 @@ use super::{Log, SegmentKey};
 
 /// Where the bytes for a reader are.
 pub enum ReadPlan {
-    /// In memory, whole batches.
-    Memory(ByteRun),
+    /// In memory: whole batches, or none yet where the search for the first goes on at `rest`.
+    Memory {
+        run: ByteRun,
+        /// Where to look on, if the steps or the segment ended before a bound was reached.
+        rest: Option<ReadPlace>,
+    },
     /// On disk: `reader` fetches them.
     Disk(SegmentRead),
     Nothing,
@@ -22,6 +28,31 @@ pub enum ReadPlan {
         segment: Offset,
         position: FilePosition,
     },
+}
+
+/// A batch boundary from which a read goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadPlace {
+    segment: SegmentKey,
+    position: FilePosition,
+    /// What is wanted there.
+    pub offset: Offset,
+}
+
+/// The batch that holds an offset, or the first after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BatchPlace {
+    pub start: FilePosition,
+    pub end: FilePosition,
+}
+
+/// What lies ahead of a reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ahead {
+    /// So many bytes, at the most an index interval too many where the disk would have to be asked.
+    Bytes(u64),
+    /// The rest of a segment that is not appended to any more, and what follows.
+    OlderSegment,
 }
 
 /// A read of one segment file.
@@ -40,6 +71,16 @@ pub enum Floor {
     InIndexOf(Rc<SealedSegment>),
 }
 
+impl Floor {
+    /// Where it is, if that needs no file.
+    fn in_memory(&self, offset: Offset) -> Option<FilePosition> {
+        match self {
+            Self::At(position) => Some(*position),
+            Self::InIndexOf(segment) => segment.indexes_in_memory().map(|it| it.floor(offset)),
+        }
+    }
+}
+
 /// A segment as a lookup by time sees it.
 pub struct SegmentView {
     pub key: SegmentKey,
@@ -49,8 +90,14 @@ pub struct SegmentView {
 }
 
 impl Log {
-    /// Where the batches from `wanted.offset` on are. The offset must lie in the log.
-    pub fn plan_read(&self, wanted: Wanted) -> ReadPlan {
+    /// Where the batches from `wanted.offset` on are. The offset must lie in the log. `from` is where an earlier plan of the same read
+    /// left off; it is of no account where its segment has been replaced.
+    pub fn plan_read(
+        &self,
+        wanted: Wanted,
+        from: Option<ReadPlace>,
+        steps: &mut ReadSteps,
+    ) -> ReadPlan {
         let Some(view) = self.segment_for(wanted.offset) else {
             return ReadPlan::Nothing;
         };
@@ -60,47 +107,126 @@ impl Log {
             floor,
             readable_end,
         } = view;
-        let at = match &floor {
-            Floor::At(at) => Some(*at),
-            Floor::InIndexOf(segment) => segment
-                .indexes_in_memory()
-                .map(|it| it.floor(wanted.offset)),
+        let from = from.filter(|place| place.segment == key && place.offset == wanted.offset);
+        let at = match from {
+            Some(place) => Some(place.position),
+            None => floor.in_memory(wanted.offset),
         };
         if at.is_some_and(|at| at >= readable_end) {
             return ReadPlan::Nothing;
         }
-        if let Some(mut start) = at {
-            let mut end =
-                start.plus((wanted.max_bytes) as u64 + self.settings.index_interval_bytes);
-            while let Some(run) = self.in_memory(key, start, end.min(readable_end)) {
-                match select(&run, wanted, readable_end, false) {
-                    Selection::Batches { start, end } => {
-                        return ReadPlan::Memory(run.cut(start, end));
-                    }
-                    Selection::Nothing => return ReadPlan::Nothing,
-                    Selection::Corrupt { position } => {
-                        return ReadPlan::Corrupt {
-                            segment: key.segment,
-                            position,
-                        };
-                    }
-                    Selection::Needs {
-                        start: from,
-                        end: to,
-                    } => {
-                        start = from;
-                        end = to.max(from.plus(wanted.max_bytes as u64));
-                    }
+        let in_memory =
+            at.and_then(|at| self.select_in_memory(key, at, readable_end, wanted, steps));
+        let place = |position, offset| ReadPlace {
+            segment: key,
+            position,
+            offset,
+        };
+        match in_memory {
+            Some((
+                run,
+                Selection::Batches {
+                    start,
+                    end,
+                    next,
+                    goes_on,
+                },
+            )) => {
+                let is_sealed = key.segment < self.active.base_offset();
+                let goes_on = goes_on || is_sealed && end == readable_end;
+                ReadPlan::Memory {
+                    run: run.cut(start, end),
+                    rest: goes_on.then(|| place(end, next)),
                 }
             }
+            Some((_, Selection::Paused { position })) => ReadPlan::Memory {
+                run: ByteRun::starting_at(position),
+                rest: Some(place(position, wanted.offset)),
+            },
+            Some((_, Selection::Nothing)) => ReadPlan::Nothing,
+            Some((_, Selection::Corrupt { position })) => ReadPlan::Corrupt {
+                segment: key.segment,
+                position,
+            },
+            Some((_, Selection::Needs { .. })) | None => ReadPlan::Disk(SegmentRead {
+                key,
+                path,
+                floor: from.map_or(floor, |place| Floor::At(place.position)),
+                readable_end,
+                wanted,
+            }),
         }
-        ReadPlan::Disk(SegmentRead {
-            key,
-            path,
-            floor,
-            readable_end,
-            wanted,
-        })
+    }
+
+    /// What memory holds of a segment from the batch at `start` on, and which of it is wanted; `None` if it does not hold that.
+    fn select_in_memory(
+        &self,
+        key: SegmentKey,
+        mut start: FilePosition,
+        readable_end: FilePosition,
+        wanted: Wanted,
+        steps: &mut ReadSteps,
+    ) -> Option<(ByteRun, Selection)> {
+        let mut must_reach = start;
+        let mut end = start
+            .plus(wanted.max_bytes as u64)
+            .plus(self.settings.index_interval_bytes);
+        loop {
+            let run = self.in_memory(key, start, must_reach, end.min(readable_end), steps)?;
+            match select(&run, wanted, readable_end, steps) {
+                Selection::Needs {
+                    start: from,
+                    end: to,
+                } if run.end() < to && must_reach < to => {
+                    (start, must_reach) = (from, to);
+                    end = to.max(from.plus(wanted.max_bytes as u64));
+                }
+                selection => return Some((run, selection)),
+            }
+        }
+    }
+
+    /// The batch that holds `offset`, or the first after it, if that is below `below` and in memory.
+    pub fn batch_in_memory(&self, offset: Offset, below: Offset) -> Option<BatchPlace> {
+        let wanted = Wanted {
+            offset,
+            max_bytes: 0,
+            first_whole: true,
+            below,
+        };
+        let (key, end) = (
+            self.active_key(),
+            self.readable_end(self.active.base_offset(), self.active.size()),
+        );
+        let floor = self.active_floor(offset)?;
+        match self.select_in_memory(key, floor, end, wanted, &mut ReadSteps::slice())? {
+            (_, Selection::Batches { start, end, .. }) => Some(BatchPlace { start, end }),
+            _ => None,
+        }
+    }
+
+    /// What there is from the batch of `offset` on, up to `end`, without a look at the batches.
+    pub fn ahead_at_most(&self, offset: Offset, end: LogMark) -> Ahead {
+        if offset >= end.offset {
+            return Ahead::Bytes(0);
+        }
+        match self.active_floor(offset) {
+            Some(floor) if end.segment == self.active.base_offset() => {
+                Ahead::Bytes(end.position.0.saturating_sub(floor.0))
+            }
+            _ => Ahead::OlderSegment,
+        }
+    }
+
+    /// The same, to the byte where memory holds the batch of `offset`.
+    pub fn ahead(&self, offset: Offset, end: LogMark) -> Ahead {
+        match self.ahead_at_most(offset, end) {
+            Ahead::Bytes(bytes) if bytes > 0 => {
+                let place = self.batch_in_memory(offset, end.offset);
+                Ahead::Bytes(place.map_or(bytes, |place| end.position.0 - place.start.0))
+            }
+            ahead => ahead,
+        }
     }
 
     /// The segments, oldest first, that may hold a record with a timestamp of `timestamp` or later.
@@ -135,12 +261,25 @@ impl Log {
         &self,
         key: SegmentKey,
         start: FilePosition,
+        must_reach: FilePosition,
         end: FilePosition,
+        steps: &mut ReadSteps,
     ) -> Option<ByteRun> {
         if key.generation > 0 {
             return None;
         }
-        self.tail.read(key.segment, start, end)
+        let pieces_max = steps.pieces_max();
+        let run = self
+            .tail
+            .read(key.segment, start, must_reach, end, pieces_max)?;
+        steps.take(run.piece_count());
+        Some(run)
+    }
+
+    /// A batch boundary of the active segment at or before `offset`; `None` if the offset is in an older segment.
+    fn active_floor(&self, offset: Offset) -> Option<FilePosition> {
+        let is_active = offset >= self.active.base_offset();
+        is_active.then(|| self.active.indexes().offsets().lookup(offset).position)
     }
 
     /// How far a segment may be read: up to what is written.

@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use crate::model::{LeaderEpoch, Offset, TimestampMs};
 use crate::partition::confirmation::Confirmation;
+use crate::partition::confirmed_end::ConfirmedEnd;
 use crate::partition::fetch_waiters::{FetchWaiters, WaitsForBytes};
 use crate::partition::pending_acks::PendingAcks;
 use crate::record::header::RecordBatchHeader;
@@ -18,8 +19,7 @@ pub struct Leader<A, W> {
     log: Log,
     producers: ProducerState,
     confirmation: Confirmation,
-    /// Where in the log the confirmed prefix ends.
-    confirmed: LogMark,
+    confirmed_end: ConfirmedEnd,
     acks: PendingAcks<A>,
     waiters: FetchWaiters<W>,
 }
@@ -86,11 +86,11 @@ impl<A, W: WaitsForBytes> Leader<A, W> {
         producers: ProducerState,
         flush_messages: u64,
     ) -> Self {
-        let confirmed = log.end();
+        let end = log.end();
         Self {
             epoch,
-            confirmation: Confirmation::new(flush_messages, confirmed.offset),
-            confirmed,
+            confirmation: Confirmation::new(flush_messages, end.offset),
+            confirmed_end: ConfirmedEnd::new(end),
             log,
             producers,
             acks: PendingAcks::default(),
@@ -176,6 +176,7 @@ impl<A, W: WaitsForBytes> Leader<A, W> {
             not_now => return Outcome::NotNow(not_now),
         }
         let appended = self.log.append(&batch.valid, &batch.bytes, self.epoch, now);
+        self.confirmed_end.on_appended(self.log.end());
         if let Some(producer) = &producer {
             let timestamp = header.max_timestamp;
             self.producers.record(
@@ -204,12 +205,12 @@ impl<A, W: WaitsForBytes> Leader<A, W> {
 
     /// What consumers may see from the batch of `offset` on.
     pub fn ahead(&self, offset: Offset) -> Ahead {
-        self.log.ahead(offset, self.confirmed)
+        self.log.ahead(offset, self.confirmed_end.mark())
     }
 
     /// The same without a look at the batches, so that it may be an index interval too much.
     pub fn ahead_at_most(&self, offset: Offset) -> Ahead {
-        self.log.ahead_at_most(offset, self.confirmed)
+        self.log.ahead_at_most(offset, self.confirmed_end.mark())
     }
 
     /// Has `token` told of what consumers may see from now on, up to `room_bytes`, and handed back once it has enough.
@@ -237,32 +238,14 @@ impl<A, W: WaitsForBytes> Leader<A, W> {
     }
 
     fn progress(&mut self) -> Progress<A, W> {
-        let (written, synced) = (self.log.written(), self.log.synced());
-        let confirmed = self.confirmation.advance(written.offset, synced.offset);
-        let grown_bytes = self.move_confirmed(confirmed.up_to, [written, synced]);
+        let written = self.log.written().offset;
+        let synced = self.log.synced().offset;
+        let confirmed = self.confirmation.advance(written, synced);
+        let grown_bytes = self.confirmed_end.advance(confirmed.up_to);
         Progress {
             acks: self.acks.complete(confirmed.up_to).collect(),
             waiters: self.waiters.on_grown(grown_bytes).collect(),
             needs_sync: confirmed.needs_sync,
-        }
-    }
-
-    /// The confirmed prefix ends at `up_to`, which is where it ended before or one of the marks. Returns how many bytes that are more; over
-    /// a whole segment as many as anybody may wait for.
-    fn move_confirmed(&mut self, up_to: Offset, marks: [LogMark; 2]) -> u64 {
-        let before = self.confirmed;
-        if let Some(mark) = marks.into_iter().find(|mark| mark.offset == up_to) {
-            self.confirmed = mark;
-        }
-        let now = self.confirmed;
-        if now.offset == before.offset {
-            0
-        } else if now.segment == before.segment {
-            now.position.0 - before.position.0
-        } else if now.segment == before.offset {
-            now.position.0
-        } else {
-            u64::MAX
         }
     }
 }

@@ -4,6 +4,7 @@
 //! hands back. Runs on: the shard that owns the partition. After a crash: the high watermark is the log's recovered end.
 
 pub mod confirmation;
+pub mod confirmed_end;
 pub mod fetch_waiters;
 pub mod leader;
 pub mod pending_acks;

@@ -12,6 +12,7 @@ mod damaged_files;
 mod damaged_offsets;
 mod disk_full;
 mod disk_guard;
+mod fetches;
 mod groups;
 mod produce;
 mod retention;

@@ -73,6 +73,7 @@ pub async fn run(seat: ShardSeat) {
             while let Some(messages) = inbox.recv().await {
                 for message in messages {
                     shard.receive(message);
+                    executor::yield_if_needed().await;
                 }
             }
         })

@@ -41,6 +41,27 @@ impl Shard {
             let mut replies = Vec::with_capacity(items.len());
             for item in items {
                 replies.push(shard.list_offset(item).await);
+                executor::yield_if_needed().await;
+            }
+            shard.router().answer(reply, replies);
+        })
+        .detach();
+    }
+
+    /// Answers one item after the other, and lets others run in between: a request may name every partition, and a partition may have
+    /// much to tell.
+    fn answer_each<T: 'static, R: 'static>(
+        self: &Rc<Self>,
+        items: Vec<T>,
+        reply: ReplyTo<Vec<R>>,
+        look: impl Fn(&Self, T) -> R + 'static,
+    ) {
+        let shard = self.clone();
+        executor::spawn_local(async move {
+            let mut replies = Vec::with_capacity(items.len());
+            for item in items {
+                replies.push(look(&shard, item));
+                executor::yield_if_needed().await;
             }
             shard.router().answer(reply, replies);
         })
@@ -124,11 +145,15 @@ impl Shard {
         }))
     }
 
-    pub(super) fn epoch_ends(&self, items: &[EpochEndItem]) -> Vec<EpochEndReply> {
-        items.iter().map(|item| self.epoch_end(item)).collect()
+    pub(super) fn epoch_ends(
+        self: &Rc<Self>,
+        items: Vec<EpochEndItem>,
+        reply: ReplyTo<Vec<EpochEndReply>>,
+    ) {
+        self.answer_each(items, reply, Self::epoch_end);
     }
 
-    fn epoch_end(&self, item: &EpochEndItem) -> EpochEndReply {
+    fn epoch_end(&self, item: EpochEndItem) -> EpochEndReply {
         let partition = self
             .partition(item.partition)
             .ok_or(PartitionError::Unknown(item.partition))?;
@@ -148,20 +173,22 @@ impl Shard {
         Ok((end.epoch, end.end_offset))
     }
 
-    pub(super) fn log_sizes(&self) -> Vec<LogSize> {
-        let sizes = self.partitions().into_iter().map(|partition| LogSize {
+    pub(super) fn log_sizes(self: &Rc<Self>, reply: ReplyTo<Vec<LogSize>>) {
+        self.answer_each(self.partitions(), reply, |_, partition| LogSize {
             partition: partition.partition,
             size_bytes: partition.leader.borrow().log().size_bytes(),
         });
-        sizes.collect()
     }
 
-    pub(super) fn active_producers(&self, partitions: &[TopicPartition]) -> Vec<ProducersReply> {
-        let producers = partitions.iter().map(|id| {
-            let partition = self.partition(*id).ok_or(PartitionError::Unknown(*id))?;
+    pub(super) fn active_producers(
+        self: &Rc<Self>,
+        partitions: Vec<TopicPartition>,
+        reply: ReplyTo<Vec<ProducersReply>>,
+    ) {
+        self.answer_each(partitions, reply, |shard, id| {
+            let partition = shard.partition(id).ok_or(PartitionError::Unknown(id))?;
             Ok(partition.leader.borrow().producers().active_producers())
         });
-        producers.collect()
     }
 
     pub(super) fn delete_records(

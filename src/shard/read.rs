@@ -48,7 +48,7 @@ enum Step {
     /// Its slice of work is used up.
     Pause,
     /// This partition needs more than memory gave at once.
-    Needs(PendingRead),
+    Needs(Box<PendingRead>),
 }
 
 /// What of a fetch's partitions has been counted.
@@ -113,7 +113,7 @@ impl Shard {
                 Step::Done => return reading.progress.replies,
                 Step::Pause => {}
                 Step::Needs(pending) => {
-                    self.read_pending(pending, &mut reading.progress).await;
+                    self.read_pending(*pending, &mut reading.progress).await;
                 }
             }
             executor::yield_if_needed().await;
@@ -201,7 +201,11 @@ impl Shard {
     }
 
     /// Answers from memory or with an error; hands back what needs more than that.
-    fn read_from_memory(&self, item: ReadItem, progress: &mut ReadProgress) -> Option<PendingRead> {
+    fn read_from_memory(
+        &self,
+        item: ReadItem,
+        progress: &mut ReadProgress,
+    ) -> Option<Box<PendingRead>> {
         let Some(partition) = self.partition(item.partition) else {
             progress.add(Err(PartitionError::Unknown(item.partition)));
             return None;
@@ -236,11 +240,11 @@ impl Shard {
             ReadPlan::Disk(_) if progress.is_full => nothing(),
             plan @ (ReadPlan::Memory { .. } | ReadPlan::Disk(_) | ReadPlan::Corrupt { .. }) => {
                 drop(leader);
-                return Some(PendingRead {
+                return Some(Box::new(PendingRead {
                     partition,
                     wanted,
                     plan,
-                });
+                }));
             }
         };
         progress.add(Ok(done(&leader, run)));

@@ -163,12 +163,10 @@ impl Shard {
             Command::Read(request, reply) => self.read(request, reply),
             Command::AwaitData(items, poll) => self.await_data(items, poll),
             Command::ListOffsets(items, reply) => self.list_offsets(items, reply),
-            Command::EpochEnds(items, reply) => self.answer(reply, self.epoch_ends(&items)),
+            Command::EpochEnds(items, reply) => self.epoch_ends(items, reply),
             Command::DeleteRecords(items, reply) => self.delete_records(items, reply),
-            Command::LogSizes(reply) => self.answer(reply, self.log_sizes()),
-            Command::Producers(partitions, reply) => {
-                self.answer(reply, self.active_producers(&partitions))
-            }
+            Command::LogSizes(reply) => self.log_sizes(reply),
+            Command::Producers(partitions, reply) => self.active_producers(partitions, reply),
             Command::Groups(items, reply) => self.ask_groups(items, reply),
             Command::ApplyMetadata(image, delta, reply) => self.apply_metadata(image, delta, reply),
             Command::Stop(reply) => {

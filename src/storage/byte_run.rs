@@ -199,4 +199,15 @@ mod tests {
         );
         assert_eq!(cut.to_vec(), b"bcdefg");
     }
+
+    #[test]
+    #[should_panic(expected = "lies before")]
+    fn a_cursor_passes_each_piece_once() {
+        let mut run = ByteRun::starting_at(FilePosition(0));
+        run.push(Bytes::from_static(b"abc"));
+        run.push(Bytes::from_static(b"defg"));
+        let mut cursor = run.cursor();
+        assert!(cursor.copy_at(FilePosition(4), &mut [0; 2]));
+        cursor.copy_at(FilePosition(2), &mut [0; 2]);
+    }
 }

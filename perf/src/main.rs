@@ -307,7 +307,14 @@ fn compare(arguments: &CompareArgs) -> ExitCode {
         );
         exit = ExitCode::from(EXIT_NOT_GOOD);
     }
-    exit
+    match comparison.check_bounds(&arguments.fail_on) {
+        Err(error) if exit == ExitCode::SUCCESS => fail(EXIT_USAGE, &error),
+        Err(error) => {
+            eprintln!("corelog-perf: {error}");
+            exit
+        }
+        Ok(()) => exit,
+    }
 }
 
 fn null_broker(arguments: &NullBrokerArgs) -> ExitCode {

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::metric::{FailOn, Metric};
 use super::sample::Sample;
-use super::side::{Key, Side};
+use super::side::{Key, Side, Unlike};
 use crate::report::StoredError;
 
 #[derive(Debug, thiserror::Error)]
@@ -21,6 +21,10 @@ pub enum CompareError {
         of_first: String,
         of_second: String,
     },
+    #[error(
+        "--fail-on {metric} cannot be checked: {missing}; it bounds what both sides have measured"
+    )]
+    NotMeasured { metric: Metric, missing: String },
 }
 
 /// One metric of one stretch, on every side that measured it.
@@ -62,7 +66,7 @@ pub enum Verdict {
     WithinSpread,
     Better,
     Worse,
-    /// Single runs: nobody knows how much they differ by themselves.
+    /// Fewer than three runs of a side: nobody knows how much they differ by themselves.
     SpreadUnknown,
 }
 
@@ -84,7 +88,7 @@ pub struct SideSummary {
 #[derive(Clone, Debug, Serialize)]
 pub struct Comparison {
     pub sides: Vec<SideSummary>,
-    /// Conditions in which a side differs from the first, in words.
+    /// Conditions in which a side differs from the first, or the runs of a side among themselves, in words.
     pub differing: Vec<String>,
     pub rows: Vec<Row>,
 }
@@ -97,6 +101,17 @@ impl Comparison {
             .map(|reports| Side::read(reports))
             .collect::<Result<_, _>>()?;
         let (base, others) = sides.split_first().expect("the command line asks for two");
+        let unlike = sides.iter().flat_map(|side| &side.unlike).next();
+        if let Some(unlike) = unlike.filter(|_| !anyway) {
+            let [of_first, of_second] = unlike.disparity.values.clone();
+            return Err(CompareError::Conditions {
+                first: unlike.first.clone(),
+                second: unlike.other.clone(),
+                what: unlike.disparity.what.clone(),
+                of_first,
+                of_second,
+            });
+        }
         for other in others.iter().filter(|_| !anyway) {
             if let Some(disparity) = base.differs(other).into_iter().next() {
                 let [of_first, of_second] = disparity.values;
@@ -115,16 +130,21 @@ impl Comparison {
     /// `sides` is not empty.
     pub fn of(sides: &[Side]) -> Self {
         let (base, others) = sides.split_first().expect("there is a side to compare");
-        let differing = others.iter().flat_map(|other| {
-            let told = base.differs(other).into_iter().map(|disparity| {
-                let (first, second) = (&base.name, &other.name);
-                let [of_base, of_other] = disparity.values;
-                format!(
-                    "{}: {of_base} ({first}), {of_other} ({second})",
-                    disparity.what
-                )
+        let within_a_side = sides.iter().flat_map(|side| side.unlike.iter().cloned());
+        let across_sides = others.iter().flat_map(|other| {
+            let told = base.differs(other).into_iter().map(|disparity| Unlike {
+                first: base.name.clone(),
+                other: other.name.clone(),
+                disparity,
             });
             told.collect::<Vec<_>>()
+        });
+        let differing = within_a_side.chain(across_sides).map(|unlike| {
+            let [of_first, of_other] = unlike.disparity.values;
+            format!(
+                "{}: {of_first} ({}), {of_other} ({})",
+                unlike.disparity.what, unlike.first, unlike.other
+            )
         });
         let mut keys: Vec<&Key> = sides.iter().flat_map(|side| side.samples.keys()).collect();
         keys.sort();
@@ -160,6 +180,26 @@ impl Comparison {
                 })
                 .collect(),
         }
+    }
+
+    /// A bound that nothing can exceed, because a side did not measure what it bounds: that is no success.
+    pub fn check_bounds(&self, bounds: &[FailOn]) -> Result<(), CompareError> {
+        bounds.iter().try_for_each(|bound| {
+            let metric = bound.metric;
+            let not_measured = |missing: String| Err(CompareError::NotMeasured { metric, missing });
+            let mut rows = self.rows.iter().filter(|row| row.metric == metric);
+            if !self.rows.iter().any(|row| row.metric == metric) {
+                return not_measured("no run has it".to_owned());
+            }
+            let missing = rows.find_map(|row| {
+                let side = row.cells.iter().position(Option::is_none)?;
+                Some(format!(
+                    "{} has it not of '{}'",
+                    self.sides[side].name, row.stretch
+                ))
+            });
+            missing.map_or(Ok(()), not_measured)
+        })
     }
 
     /// What exceeds a bound.
@@ -214,7 +254,7 @@ impl Verdict {
             Self::WithinSpread => "within the spread",
             Self::Better => "better",
             Self::Worse => "WORSE",
-            Self::SpreadUnknown => "? (needs more runs)",
+            Self::SpreadUnknown => "? (needs 3 runs)",
         }
     }
 }
@@ -223,6 +263,8 @@ impl Verdict {
 mod tests {
     use std::fs;
     use std::path::Path;
+
+    use serde_json::json;
 
     use super::super::parse_fail_on;
     use super::*;
@@ -250,16 +292,96 @@ mod tests {
     #[test]
     fn a_difference_counts_only_beyond_the_spread_of_the_runs() {
         let directory = tempfile::tempdir().expect("a directory");
-        let run = |name, p99_ms| store(directory.path(), name, p99_ms);
-        let base = format!("{},{}", run("a0", 10.0), run("a1", 12.0));
-        let same = format!("{},{}", run("b0", 11.0), run("b1", 13.0));
-        let worse = format!("{},{}", run("c0", 20.0), run("c1", 21.0));
+        let run = |name: &str, p99_ms| store(directory.path(), name, p99_ms);
+        let three = |name: &str, p99_ms: [f64; 3]| {
+            let runs = [0, 1, 2].map(|number| run(&format!("{name}{number}"), p99_ms[number]));
+            runs.join(",")
+        };
+        let base = three("a", [10.0, 12.0, 11.0]);
+        let same = three("b", [11.0, 13.0, 12.0]);
+        let worse = three("c", [20.0, 21.0, 20.5]);
         let compared = Comparison::read(&[base.clone(), same], false).unwrap();
         assert_eq!(p99(&compared), (12.0, Verdict::WithinSpread));
         let compared = Comparison::read(&[worse.clone(), base.clone()], false).unwrap();
         assert_eq!(p99(&compared), (11.0, Verdict::Better));
         let compared = Comparison::read(&[base, worse], false).unwrap();
         assert_eq!(p99(&compared), (20.5, Verdict::Worse));
+    }
+
+    #[test]
+    fn two_runs_of_a_side_do_not_tell_how_far_runs_lie_apart() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let run = |name, p99_ms| store(directory.path(), name, p99_ms);
+        let base = format!("{},{}", run("a0", 10.0), run("a1", 10.1));
+        let other = format!("{},{}", run("b0", 20.0), run("b1", 20.1));
+        let compared = Comparison::read(&[base, other], false).unwrap();
+        assert_eq!(p99(&compared).1, Verdict::SpreadUnknown);
+        assert!(!super::super::text(&compared).contains("WORSE"));
+        assert!(!super::super::page::page(&compared).contains("class=\"bad\""));
+    }
+
+    #[test]
+    fn runs_of_one_side_that_are_unlike_each_other_are_refused_unless_asked_for() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let run = |name| store(directory.path(), name, 10.0);
+        let (base, same) = (run("a"), run("b"));
+        for (pointer, other, what) in [
+            ("/workload/durability/acks", json!(-1), "durability: acks"),
+            ("/workload/producerRates/0", json!("500 MB/s"), "rates"),
+            (
+                "/workload/producerConfig/linger.ms",
+                json!("50"),
+                "producer: linger.ms",
+            ),
+            ("/workload/topics", json!(2), "topics"),
+        ] {
+            let unlike = run("unlike");
+            let text = fs::read_to_string(&unlike).unwrap();
+            let mut value: serde_json::Value = serde_json::from_str(&text).unwrap();
+            *value.pointer_mut(pointer).expect("it is there") = other;
+            fs::write(&unlike, value.to_string()).unwrap();
+            for sides in [
+                [format!("{base},{unlike}"), same.clone()],
+                [same.clone(), format!("{base},{unlike}")],
+            ] {
+                let refused = Comparison::read(&sides, false).expect_err(what).to_string();
+                let names_both = [&base, &unlike].iter().all(|path| refused.contains(*path));
+                assert!(refused.contains(what) && names_both, "{refused}");
+                let shown = Comparison::read(&sides, true).expect("shown");
+                assert!(
+                    shown.differing[0].starts_with(what),
+                    "{:?}",
+                    shown.differing
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_bound_on_what_a_side_has_not_measured_is_no_success() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let run = |name| store(directory.path(), name, 10.0);
+        let (base, other) = (run("a"), run("b"));
+        let check = |metric: &str| {
+            let compared = Comparison::read(&[base.clone(), other.clone()], false).unwrap();
+            let bound = [parse_fail_on(&format!("{metric}:10%")).unwrap()];
+            compared.check_bounds(&bound).map_err(|it| it.to_string())
+        };
+        assert_eq!(check("p99"), Ok(()));
+        let refused = check("fetch").expect_err("no run reads");
+        assert!(
+            refused.contains("--fail-on fetch") && refused.contains("no run"),
+            "{refused}"
+        );
+        let text = fs::read_to_string(&other).unwrap();
+        let mut value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        value["steps"][1]["publish_latency"] = serde_json::Value::Null;
+        fs::write(&other, value.to_string()).unwrap();
+        let refused = check("p99").expect_err("one run has no latency");
+        assert!(
+            refused.contains(&other) && refused.contains("10.0 MB/s"),
+            "{refused}"
+        );
     }
 
     #[test]

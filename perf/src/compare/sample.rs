@@ -1,5 +1,8 @@
 //! The values of one metric over the runs of one side.
 
+/// Two runs that happen to be alike say little about how far runs lie apart.
+const SPREAD_RUNS_MIN: usize = 3;
+
 /// One value for each run.
 #[derive(Clone, Debug, Default)]
 pub struct Sample(Vec<f64>);
@@ -31,9 +34,9 @@ impl Sample {
         self.0.iter().copied().fold(f64::MIN, f64::max)
     }
 
-    /// How far the runs lie apart, as a share of the median; None for a single run, which says nothing about that.
+    /// How far the runs lie apart, as a share of the median; None of fewer than three, which do not tell.
     pub fn spread(&self) -> Option<f64> {
-        (self.0.len() > 1).then(|| (self.max() - self.min()) / self.median())
+        (self.0.len() >= SPREAD_RUNS_MIN).then(|| (self.max() - self.min()) / self.median())
     }
 }
 
@@ -47,6 +50,7 @@ mod tests {
         sample.push(10.0);
         assert_eq!(sample.spread(), None);
         sample.push(8.0);
+        assert_eq!(sample.spread(), None);
         sample.push(12.0);
         assert_eq!(
             (sample.median(), sample.min(), sample.max(), sample.spread()),

@@ -1,10 +1,10 @@
 //! One side of a comparison: a run, or several runs of the same load whose medians stand for it.
 
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::metric::Metric;
 use super::sample::Sample;
@@ -27,12 +27,24 @@ pub struct Side {
     pub rates: Vec<String>,
     /// Runs and steps that are not in the samples, and why.
     pub left_out: Vec<String>,
+    /// What the side's own runs are unlike each other in.
+    pub unlike: Vec<Unlike>,
     /// What must be the same for figures to compare, from the first run.
     conditions: BTreeMap<&'static str, Value>,
+    /// Where the first run was read from.
+    first: PathBuf,
+}
+
+/// A run that was made under other conditions than the first run of its side.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unlike {
+    pub first: String,
+    pub other: String,
+    pub disparity: Disparity,
 }
 
 /// What is compared with nothing else than itself: the name that a reader knows, and where it stands in a report.
-const CONDITIONS: [(&str, &str); 13] = [
+const CONDITIONS: [(&str, &str); 24] = [
     ("processor", "/provenance/machine/cpu_model"),
     ("cores", "/provenance/machine/cores"),
     ("memory", "/provenance/machine/memory_bytes"),
@@ -41,11 +53,22 @@ const CONDITIONS: [(&str, &str); 13] = [
     ("durability", "/workload/durability"),
     ("rates", "/workload/producerRates"),
     ("record size", "/workload/messageSize"),
+    ("payload", "/workload/payload"),
+    ("keys", "/workload/keyDistributor"),
+    ("number of keys", "/workload/keyCount"),
+    ("zipf exponent", "/workload/zipfExponent"),
+    ("topics", "/workload/topics"),
     ("partitions", "/workload/partitionsPerTopic"),
     ("producers", "/workload/producersPerTopic"),
-    ("batch.size", "/workload/producerConfig/batch.size"),
+    ("subscriptions", "/workload/subscriptionsPerTopic"),
+    ("consumers", "/workload/consumerPerSubscription"),
+    ("producer", "/workload/producerConfig"),
+    ("consumer", "/workload/consumerConfig"),
     ("backlog", "/workload/consumerBacklogSizeGB"),
-    ("compression", "/workload/producerConfig/compression.type"),
+    ("drain ratio", "/workload/backlogDrainRatio"),
+    ("replay consumers", "/workload/replayConsumers"),
+    ("replay from", "/workload/replayFrom"),
+    ("replay once", "/workload/replayOnce"),
 ];
 
 impl Side {
@@ -53,7 +76,8 @@ impl Side {
     pub fn read(reports: &str) -> Result<Self, StoredError> {
         let mut side = Self::empty(reports);
         for path in reports.split(',') {
-            side.push(&StoredReport::read_valid(Path::new(path))?)?;
+            let path = Path::new(path);
+            side.push(path, &StoredReport::read_valid(path)?)?;
         }
         Ok(side)
     }
@@ -63,8 +87,8 @@ impl Side {
     pub fn of_runs(name: &str, reports: &[impl AsRef<Path>]) -> Self {
         let mut side = Self::empty(name);
         for path in reports {
-            let pushed =
-                StoredReport::read_whole(path.as_ref()).and_then(|report| side.push(&report));
+            let path = path.as_ref();
+            let pushed = StoredReport::read_whole(path).and_then(|report| side.push(path, &report));
             if let Err(error) = pushed {
                 side.left_out.push(error.to_string());
             }
@@ -79,16 +103,26 @@ impl Side {
             samples: BTreeMap::new(),
             rates: Vec::new(),
             left_out: Vec::new(),
+            unlike: Vec::new(),
             conditions: BTreeMap::new(),
+            first: PathBuf::new(),
         }
     }
 
-    fn push(&mut self, report: &StoredReport) -> Result<(), StoredError> {
+    fn push(&mut self, path: &Path, report: &StoredReport) -> Result<(), StoredError> {
         let figures: Figures = report.fields()?;
         self.run_count += 1;
-        for (name, pointer) in CONDITIONS {
-            let found = report.at(pointer).clone();
-            self.conditions.entry(name).or_insert(found);
+        let conditions = conditions_of(report);
+        if self.run_count == 1 {
+            self.conditions = conditions;
+            self.first = path.to_owned();
+        } else {
+            let found = all_disparities(&self.conditions, &conditions);
+            self.unlike.extend(found.map(|disparity| Unlike {
+                first: self.first.display().to_string(),
+                other: path.display().to_string(),
+                disparity,
+            }));
         }
         if self.rates.len() < figures.steps.len() {
             // A search has more steps than it was asked for; they are called by what they really offered.
@@ -165,12 +199,24 @@ impl Side {
 
     /// The conditions that differ, with both values.
     pub fn differs(&self, other: &Self) -> Vec<Disparity> {
-        self.conditions
-            .iter()
-            .filter_map(|(name, value)| Some((*name, value, other.conditions.get(name)?)))
-            .flat_map(|(name, one, other)| disparities(name, one, other))
-            .collect()
+        all_disparities(&self.conditions, &other.conditions).collect()
     }
+}
+
+fn conditions_of(report: &StoredReport) -> BTreeMap<&'static str, Value> {
+    CONDITIONS
+        .into_iter()
+        .map(|(name, pointer)| (name, report.at(pointer).clone()))
+        .collect()
+}
+
+fn all_disparities(
+    one: &BTreeMap<&'static str, Value>,
+    other: &BTreeMap<&'static str, Value>,
+) -> impl Iterator<Item = Disparity> {
+    one.iter()
+        .filter_map(|(name, value)| Some((*name, value, other.get(name)?)))
+        .flat_map(|(name, one, other)| disparities(name, one, other))
 }
 
 /// A condition in which two sides differ.
@@ -186,11 +232,12 @@ fn disparities(name: &str, one: &Value, other: &Value) -> Vec<Disparity> {
         return Vec::new();
     }
     if let (Value::Object(parts), Value::Object(others)) = (one, other) {
-        let part = |(part, value)| {
-            let of_other = others.get(part).unwrap_or(&Value::Null);
-            disparities(&format!("{name}: {part}"), value, of_other)
+        let names: BTreeSet<&String> = parts.keys().chain(others.keys()).collect();
+        let part = |part: &String| {
+            let of = |parts: &Map<String, Value>| parts.get(part).cloned().unwrap_or_default();
+            disparities(&format!("{name}: {part}"), &of(parts), &of(others))
         };
-        return parts.iter().flat_map(part).collect();
+        return names.into_iter().flat_map(part).collect();
     }
     let shown = |value: &Value| match value {
         Value::String(text) => text.clone(),
@@ -269,6 +316,9 @@ mod tests {
             values: ["x".to_owned(), "y".to_owned()],
         };
         assert_eq!(told, [expected]);
+        let more = json!({"a": 1, "b": "x", "c": 2});
+        let told = disparities("durability", &one, &more);
+        assert_eq!(told[0].what, "durability: c");
         assert!(disparities("cores", &json!(2), &json!(2)).is_empty());
     }
 }

@@ -207,7 +207,7 @@ fn workload(rates: &[Rate]) -> WorkloadReport {
         replay_from: None,
         replay_once: None,
         driver: None,
-        producer_config: BTreeMap::new(),
+        producer_config: BTreeMap::from([("linger.ms".to_owned(), "5".to_owned())]),
         consumer_config: BTreeMap::new(),
         topic_config: BTreeMap::new(),
         durability: Durability {

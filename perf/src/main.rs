@@ -9,6 +9,7 @@ mod checksum; // CRC-32C of bytes that mostly stay
 mod cli; // flags
 mod client; // the Kafka protocol, as far as a load needs it
 mod clock; // one time for all threads
+mod columns; // text as wide as the terminal
 mod commits; // offsets that groups commit
 mod compare; // runs side by side
 mod compression; // gzip, snappy, lz4, zstd
@@ -57,6 +58,7 @@ use crate::cli::{
     BaselineArgs, Cli, Command, CompareArgs, NullBrokerArgs, RerunArgs, RunArgs, ShowArgs,
     VersusArgs, WorkerArgs,
 };
+use crate::columns::Columns;
 use crate::commits::CommitsArgs;
 use crate::compare::Comparison;
 use crate::interrupt::Interrupt;
@@ -120,7 +122,7 @@ fn run(arguments: &RunArgs) -> ExitCode {
         Err(error) if error.is_usage() => return fail(EXIT_USAGE, &error),
         Err(error) => return fail(EXIT_FAILED, &error),
     };
-    print!("{}", report::text(&finished.report));
+    print!("{}", report::text(&finished.report, Columns::of_stdout()));
     if let Some(directory) = &finished.directory {
         println!("Report: {}", directory.join("report.html").display());
     }
@@ -147,7 +149,7 @@ fn take_turns(series: &Series, interrupt: &Interrupt) -> ExitCode {
         Ok(report) => report,
         Err(error) => return fail(EXIT_FAILED, &error),
     };
-    print!("{}", series::text(&report));
+    print!("{}", series::text(&report, Columns::of_stdout()));
     println!(
         "\nReport: {}",
         series.directory.join("report.html").display()
@@ -170,7 +172,8 @@ fn baseline(arguments: &BaselineArgs) -> ExitCode {
     progress.phase("baseline", None);
     let baseline = baseline::measure(&plan, |what| progress.doing(what));
     progress.finish();
-    print!("{}", BaselineLines::of(&baseline));
+    let text = BaselineLines::of(&baseline).to_string();
+    print!("{}", Columns::of_stdout().fit(&text));
     match &arguments.json {
         Some(path) => report::write_json(&baseline, path)
             .map_or_else(|error| fail(EXIT_FAILED, &error), |()| ExitCode::SUCCESS),
@@ -195,7 +198,7 @@ fn size(arguments: &SizeArgs) -> ExitCode {
         );
         return ExitCode::SUCCESS;
     }
-    print!("{}", sizing.text());
+    print!("{}", sizing.text(Columns::of_stdout()));
     if let Some(path) = &arguments.html {
         println!("\nPage: {}", path.display());
     }
@@ -212,8 +215,7 @@ fn unit_costs(arguments: &UnitCostsArgs) -> ExitCode {
         Err(error) if error.is_usage() => return fail(EXIT_USAGE, &error),
         Err(error) => return fail(EXIT_FAILED, &error),
     };
-    let text = unit_costs::text(&report);
-    print!("{text}");
+    print!("{}", unit_costs::text(&report, Columns::of_stdout()));
     if let Some(path) = &arguments.json
         && let Err(error) = report::write_json(&report, path)
     {
@@ -221,6 +223,7 @@ fn unit_costs(arguments: &UnitCostsArgs) -> ExitCode {
     }
     if let Some(directory) = &arguments.out {
         let page = unit_costs::page(&report);
+        let text = unit_costs::text(&report, Columns::OF_A_FILE);
         if let Err(error) = report::write_files(&report, &text, &page, directory) {
             return fail(EXIT_FAILED, &error);
         }
@@ -242,7 +245,7 @@ fn commits(arguments: &CommitsArgs) -> ExitCode {
         Err(error) if error.is_usage() => return fail(EXIT_USAGE, &error),
         Err(error) => return fail(EXIT_FAILED, &error),
     };
-    print!("{}", commits::text(&report));
+    print!("{}", commits::text(&report, Columns::of_stdout()));
     if let Some(path) = &arguments.json
         && let Err(error) = report::write_json(&report, path)
     {
@@ -282,7 +285,7 @@ fn compare(arguments: &CompareArgs) -> ExitCode {
         Ok(comparison) => comparison,
         Err(error) => return fail(EXIT_USAGE, &error),
     };
-    print!("{}", compare::text(&comparison));
+    print!("{}", compare::text(&comparison, Columns::of_stdout()));
     let pages = [
         arguments
             .html

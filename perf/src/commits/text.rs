@@ -3,15 +3,16 @@
 use std::fmt::Write;
 
 use super::report::{CommitsDurability, CommitsReport};
+use crate::columns::Columns;
 use crate::report::{Loop, number};
 
 /// Of what was offered; below it the broker did not keep up.
 const KEPT_UP_SHARE: f64 = 0.99;
 
-pub fn text(report: &CommitsReport) -> String {
+pub fn text(report: &CommitsReport, columns: Columns) -> String {
     let mut out = String::new();
     write_all(&mut out, report).expect("writing to a string does not fail");
-    out
+    columns.fit(&out)
 }
 
 fn write_all(out: &mut String, report: &CommitsReport) -> std::fmt::Result {

@@ -316,7 +316,7 @@ mod tests {
         let other = format!("{},{}", run("b0", 20.0), run("b1", 20.1));
         let compared = Comparison::read(&[base, other], false).unwrap();
         assert_eq!(p99(&compared).1, Verdict::SpreadUnknown);
-        assert!(!super::super::text(&compared).contains("WORSE"));
+        assert!(!super::super::text(&compared, crate::columns::Columns::WIDE).contains("WORSE"));
         assert!(!super::super::page::page(&compared).contains("class=\"bad\""));
     }
 

@@ -3,19 +3,16 @@
 use std::fmt::Write;
 
 use super::comparison::{Cell, Comparison};
+use crate::columns::{Column, Columns};
 use crate::report::number;
 
-/// A bar of this many characters is as much as the first side.
-const BAR_CHARACTERS: f64 = 16.0;
-const BAR_CHARACTERS_MAX: f64 = 40.0;
-
-pub fn text(comparison: &Comparison) -> String {
+pub fn text(comparison: &Comparison, columns: Columns) -> String {
     let mut out = String::new();
-    write_all(&mut out, comparison).expect("writing to a string does not fail");
-    out
+    write_all(&mut out, comparison, columns).expect("writing to a string does not fail");
+    columns.fit(&out)
 }
 
-fn write_all(out: &mut String, comparison: &Comparison) -> std::fmt::Result {
+fn write_all(out: &mut String, comparison: &Comparison, columns: Columns) -> std::fmt::Result {
     for (number, side) in comparison.sides.iter().enumerate() {
         let runs = match side.runs {
             0 => "no run that counts".to_owned(),
@@ -31,63 +28,40 @@ fn write_all(out: &mut String, comparison: &Comparison) -> std::fmt::Result {
         writeln!(out, "not the same: {differing}")?;
     }
     writeln!(out)?;
-    let rows = cells(comparison);
-    let widths: Vec<usize> = (0..rows[0].len())
-        .map(|column| {
-            let lengths = rows.iter().map(|row| row[column].chars().count());
-            lengths.max().unwrap_or(0)
-        })
+    let of_a_side = [Column::Range, Column::Figure, Column::Prose];
+    let laid_out: Vec<Column> = [Column::Name, Column::Name]
+        .into_iter()
+        .chain(comparison.sides.iter().flat_map(|_| of_a_side))
         .collect();
-    for row in rows {
-        let mut line = String::new();
-        for (column, (text, &width)) in row.iter().zip(&widths).enumerate() {
-            // Names to the left, figures to the right; verdicts and bars are names.
-            match column < 3 || (column - 3) % COLUMNS_OF_A_SIDE > 1 {
-                true => write!(line, "{text:<width$}  ")?,
-                false => write!(line, "{text:>width$}  ")?,
-            }
-        }
-        writeln!(out, "{}", line.trim_end())?;
-    }
-    Ok(())
+    write!(out, "{}", columns.table(&laid_out, rows(comparison)))
 }
 
-/// Value, ratio, verdict, bar.
-const COLUMNS_OF_A_SIDE: usize = 4;
-
-fn cells(comparison: &Comparison) -> Vec<Vec<String>> {
-    let mut head: Vec<String> = ["", "metric", "unit"].map(str::to_owned).into();
+/// Each stretch by its name, then its metrics: for each side value, ratio and verdict.
+fn rows(comparison: &Comparison) -> Vec<Vec<String>> {
+    let mut head: Vec<String> = vec![String::new(), "unit".to_owned()];
     for side in 0..comparison.sides.len() {
         let ratio = match side {
             0 => String::new(),
             _ => format!("{}/A", letter(side)),
         };
-        head.extend([letter(side), ratio, String::new(), String::new()]);
+        head.extend([letter(side), ratio, String::new()]);
     }
     let mut rows = vec![head];
     let mut last = None;
     for row in &comparison.rows {
-        let is_new = last.replace(&row.stretch) != Some(&row.stretch);
-        let mut line = vec![
-            if is_new {
-                row.stretch.clone()
-            } else {
-                String::new()
-            },
-            row.metric.name().to_owned(),
-            row.unit.to_owned(),
-        ];
-        row.cells
-            .iter()
-            .for_each(|cell| line.extend(side_cells(cell)));
+        if last.replace(&row.stretch) != Some(&row.stretch) {
+            rows.push(vec![row.stretch.clone()]);
+        }
+        let mut line = vec![format!("  {}", row.metric), row.unit.to_owned()];
+        line.extend(row.cells.iter().flat_map(side_cells));
         rows.push(line);
     }
     rows
 }
 
-fn side_cells(cell: &Option<Cell>) -> [String; COLUMNS_OF_A_SIDE] {
+fn side_cells(cell: &Option<Cell>) -> [String; 3] {
     let Some(cell) = cell else {
-        return ["-".to_owned(), String::new(), String::new(), String::new()];
+        return ["-".to_owned(), String::new(), String::new()];
     };
     let value = match cell.values.len() {
         1 => number(cell.median),
@@ -99,16 +73,12 @@ fn side_cells(cell: &Option<Cell>) -> [String; COLUMNS_OF_A_SIDE] {
         ),
     };
     match cell.against_first {
-        None => [value, String::new(), String::new(), String::new()],
-        Some(difference) => {
-            let length = (difference.ratio * BAR_CHARACTERS).round();
-            [
-                value,
-                format!("{:.2}", difference.ratio),
-                difference.verdict.in_words().to_owned(),
-                "=".repeat(length.min(BAR_CHARACTERS_MAX) as usize),
-            ]
-        }
+        None => [value, String::new(), String::new()],
+        Some(difference) => [
+            value,
+            format!("{:.2}", difference.ratio),
+            difference.verdict.in_words().to_owned(),
+        ],
     }
 }
 

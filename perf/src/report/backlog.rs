@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::{BacklogReport, Loop, StepReport, number};
+use crate::columns::{Column, Columns};
 use crate::histogram::LatencySummary;
 
 /// One sentence.
@@ -48,37 +49,30 @@ pub const QUANTILES: [(&str, Quantile); 4] = [
 ];
 
 /// The sentence, and each stage with its latency; that of a closed loop is left out, for it would be compared.
-pub fn write(out: &mut String, step: &StepReport) -> std::fmt::Result {
+pub fn write(out: &mut String, step: &StepReport, columns: Columns) -> std::fmt::Result {
     let Some(backlog) = &step.backlog else {
         return Ok(());
     };
     writeln!(out, "{}", sentence(step, backlog))?;
-    write!(
-        out,
-        "  {:<10}{:>9}{:>15}{:>15}",
-        "stage", "s", "produced MB/s", "consumed MB/s"
-    )?;
-    for (name, _) in QUANTILES {
-        write!(out, "{:>12}", format!("{name} ms"))?;
-    }
-    writeln!(out)?;
+    let head = ["  stage", "s", "produced MB/s", "consumed MB/s"].map(str::to_owned);
+    let quantiles = QUANTILES.iter().map(|(name, _)| format!("{name} ms"));
+    let mut rows = vec![head.into_iter().chain(quantiles).collect()];
     for stretch in &backlog.stretches {
-        write!(
-            out,
-            "  {:<10}{:>9}{:>15}{:>15}",
-            stretch.stage.name(),
+        let mut row = vec![
+            format!("  {}", stretch.stage.name()),
             number(stretch.seconds),
             number(stretch.acked_mb_per_s),
-            number(stretch.consumed_mb_per_s)
-        )?;
+            number(stretch.consumed_mb_per_s),
+        ];
         let latency = stretch.publish_latency.filter(|_| step.load == Loop::Open);
-        for (_, quantile) in QUANTILES {
-            let shown = latency.map_or_else(|| "-".to_owned(), |it| number(quantile(&it)));
-            write!(out, "{shown:>12}")?;
-        }
-        writeln!(out)?;
+        row.extend(QUANTILES.iter().map(|(_, quantile)| {
+            latency.map_or_else(|| "-".to_owned(), |it| number(quantile(&it)))
+        }));
+        rows.push(row);
     }
-    Ok(())
+    let figures = [Column::Figure; 3 + QUANTILES.len()];
+    let laid_out: Vec<Column> = std::iter::once(Column::Name).chain(figures).collect();
+    write!(out, "{}", columns.table(&laid_out, rows))
 }
 
 #[cfg(test)]
@@ -115,7 +109,7 @@ mod tests {
         let mut step = sample::report().0.steps.swap_remove(1);
         (step.load, step.backlog) = (load, Some(backlog));
         let mut out = String::new();
-        write(&mut out, &step).expect("writing to a string does not fail");
+        write(&mut out, &step, Columns::OF_A_FILE).expect("writing to a string does not fail");
         out
     }
 

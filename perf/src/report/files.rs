@@ -9,6 +9,7 @@ use hdrhistogram::serialization::V2Serializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
 
 use super::{Report, page, text};
+use crate::columns::Columns;
 use crate::histogram::LatencyHistogram;
 
 const TEXT_FILE: &str = "report.txt";
@@ -95,7 +96,8 @@ pub fn write_directory(
     directory: &Path,
 ) -> Result<(), WriteError> {
     let page = page::html(report, histograms);
-    write_files(report, &text(report), &page, directory)?;
+    let text = text(report, Columns::OF_A_FILE);
+    write_files(report, &text, &page, directory)?;
     let path = directory.join("latency.hlog");
     write_histograms(report, histograms, &path).map_err(|source| WriteError { path, source })
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Loop, ReadKind, ReadReport, SearchReport, StepReport};
+use super::{Loop, ReadKind, ReadReport, SearchReport, StepReport, number};
 use crate::baseline::Baseline;
 use crate::baseline::null_load::NullLoadBaseline;
 use crate::histogram::LatencySummary;
@@ -11,7 +11,13 @@ use crate::histogram::LatencySummary;
 const NULL_BROKER: &str = "null broker, same requests";
 
 /// What a broker that only wrote would take.
-const APPEND: &str = "a 16 KiB append to the disk, same quantile";
+const APPEND: &str = "a 16 KiB disk append";
+
+/// What a stretch reached is called by the stretch itself in `what`.
+const THROUGHPUT: &str = "throughput";
+
+const BROKER_CPU: &str = "broker CPU";
+const BROKER_CPU_BEYOND: &str = "broker CPU beyond the null broker";
 
 type Quantile = fn(&LatencySummary) -> f64;
 
@@ -19,6 +25,11 @@ type Quantile = fn(&LatencySummary) -> f64;
 #[derive(Clone, Debug, Serialize)]
 pub struct Ratio {
     pub what: String,
+    /// The step or read, and what of it: `what` in two parts.
+    #[serde(skip)]
+    pub stretch: String,
+    #[serde(skip)]
+    pub figure: String,
     pub value: f64,
     pub unit: &'static str,
     pub baseline: Option<f64>,
@@ -27,8 +38,22 @@ pub struct Ratio {
 }
 
 impl Ratio {
+    /// What a stretch reached.
+    fn throughput(
+        stretch: &str,
+        value: f64,
+        baseline_name: &'static str,
+        baseline: Option<f64>,
+    ) -> Self {
+        Self {
+            what: stretch.to_owned(),
+            ..Self::new(stretch, THROUGHPUT, value, "MB/s", baseline_name, baseline)
+        }
+    }
+
     fn new(
-        what: String,
+        stretch: &str,
+        figure: &str,
         value: f64,
         unit: &'static str,
         baseline_name: &'static str,
@@ -38,13 +63,29 @@ impl Ratio {
             .filter(|baseline| *baseline > 0.0)
             .map(|baseline| value / baseline);
         Self {
-            what,
+            what: format!("{stretch}: {figure}"),
+            stretch: stretch.to_owned(),
+            figure: figure.to_owned(),
             value,
             unit,
             baseline,
             baseline_name,
             ratio,
         }
+    }
+}
+
+impl Ratio {
+    /// How many times the baseline, and the baseline in words; None where it was not measured.
+    pub fn against(&self) -> Option<(f64, String)> {
+        let (ratio, baseline) = self.ratio.zip(self.baseline)?;
+        let against = format!(
+            "{} ({} {})",
+            self.baseline_name,
+            number(baseline),
+            self.unit
+        );
+        Some((ratio, against))
     }
 }
 
@@ -90,7 +131,36 @@ fn loopback(baseline: &Baseline) -> Option<f64> {
         .map(|rate| rate.mb_per_s)
 }
 
+/// A figure among the others of a report.
+pub struct HeadlineRow<'a> {
+    /// Of the first figure of a step or read.
+    pub stretch: Option<&'a str>,
+    /// None: the figure above, against another baseline. What the figure above is the begin of is not said again.
+    pub figure: Option<String>,
+    pub ratio: &'a Ratio,
+}
+
 impl Headline {
+    /// For a reader: each step or read by its name, then its figures, each of them once.
+    pub fn rows(&self) -> impl Iterator<Item = HeadlineRow<'_>> {
+        let above = std::iter::once(None).chain(self.figures.iter().map(Some));
+        self.figures.iter().zip(above).map(|(ratio, above)| {
+            let above = above.filter(|above| above.stretch == ratio.stretch);
+            let rest = above
+                .and_then(|above| ratio.figure.strip_prefix(&above.figure))
+                .filter(|rest| rest.is_empty() || rest.starts_with(' '));
+            HeadlineRow {
+                stretch: above.is_none().then_some(&ratio.stretch),
+                figure: match rest {
+                    None => Some(ratio.figure.clone()),
+                    Some("") => None,
+                    Some(rest) => Some(format!(" {rest}")),
+                },
+                ratio,
+            }
+        })
+    }
+
     pub fn of(
         before: Option<&Baseline>,
         after: Option<&Baseline>,
@@ -123,10 +193,9 @@ impl Headline {
         if let Some(search) = search
             && let Some(found_mb_per_s) = search.found_mb_per_s
         {
-            figures.push(Ratio::new(
-                search.title(),
+            figures.push(Ratio::throughput(
+                &search.title(),
                 found_mb_per_s,
-                "MB/s",
                 "disk, best O_DIRECT write",
                 baselines.mean(disk_write),
             ));
@@ -134,26 +203,20 @@ impl Headline {
         for step in steps {
             let name = format!("produce, {}", step.rate);
             figures.push(match step.offered_mb_per_s {
-                Some(offered) => Ratio::new(
-                    name.clone(),
+                Some(offered) => {
+                    Ratio::throughput(&name, step.acked_mb_per_s, "offered", Some(offered))
+                }
+                None => Ratio::throughput(
+                    &name,
                     step.acked_mb_per_s,
-                    "MB/s",
-                    "offered",
-                    Some(offered),
-                ),
-                None => Ratio::new(
-                    name.clone(),
-                    step.acked_mb_per_s,
-                    "MB/s",
                     "disk, best O_DIRECT write",
                     baselines.mean(disk_write),
                 ),
             });
             if step.load == Loop::Closed {
-                figures.push(Ratio::new(
-                    name.clone(),
+                figures.push(Ratio::throughput(
+                    &name,
                     step.acked_mb_per_s,
-                    "MB/s",
                     NULL_BROKER,
                     null_broker(|null| null.mb_per_s),
                 ));
@@ -168,15 +231,17 @@ impl Headline {
                     ("max", |of| of.max_ms),
                 ];
                 for (quantile, of) in quantiles {
-                    let what = format!("{name}: latency {quantile}");
-                    figures.push(Ratio::new(what, of(latency), "ms", APPEND, append(of)));
+                    let figure = format!("latency {quantile}");
+                    let (value, baseline) = (of(latency), append(of));
+                    figures.push(Ratio::new(&name, &figure, value, "ms", APPEND, baseline));
                 }
                 if let Some(lag) = &step.generator.lag {
                     figures.push(Ratio::new(
-                        format!("{name}: generator lag p99"),
+                        &name,
+                        "generator lag p99",
                         lag.p99_ms,
                         "ms",
-                        "wake-up of a sleeping thread, same quantile",
+                        "wake-up of a sleeping thread",
                         wake_up(|of| of.p99_ms),
                     ));
                 }
@@ -190,9 +255,9 @@ impl Headline {
             ];
             for (what, mb_per_s) in beside {
                 if let Some(mb_per_s) = mb_per_s {
-                    let what = format!("{name}: {what}");
                     let one_stream = baselines.mean(loopback);
                     figures.push(Ratio::new(
+                        &name,
                         what,
                         mb_per_s,
                         "MB/s",
@@ -201,40 +266,25 @@ impl Headline {
                     ));
                 }
             }
-            for (who, cost) in [
-                ("broker", step.cpu.broker_cpu_s_per_gb),
-                ("client", step.cpu.client_cpu_s_per_gb),
-            ] {
+            let wire = ("loopback, both ends", wire_cpu);
+            let mut cpu = |figure: &str, cost: Option<f64>, (against, baseline)| {
                 if let Some(cost) = cost {
-                    figures.push(Ratio::new(
-                        format!("{name}: {who} CPU"),
-                        cost,
-                        "s/GB",
-                        "loopback, both ends",
-                        wire_cpu,
-                    ));
+                    figures.push(Ratio::new(&name, figure, cost, "s/GB", against, baseline));
                 }
-            }
-            if let (Some(cost), Some(null_cost)) = (step.cpu.broker_cpu_s_per_gb, null_cost) {
-                figures.push(Ratio::new(
-                    format!("{name}: broker CPU beyond the null broker"),
-                    cost - null_cost,
-                    "s/GB",
-                    NULL_BROKER,
-                    Some(null_cost),
-                ));
-            }
-            if let (Some(cost), Some(null_client)) = (
-                step.cpu.client_cpu_s_per_gb,
-                null_broker(|null| null.client_cpu_s_per_gb),
-            ) {
-                figures.push(Ratio::new(
-                    format!("{name}: client CPU"),
-                    cost,
-                    "s/GB",
-                    "client of the null broker",
-                    Some(null_client),
-                ));
+            };
+            let (broker, client) = (step.cpu.broker_cpu_s_per_gb, step.cpu.client_cpu_s_per_gb);
+            let null_client = null_broker(|null| null.client_cpu_s_per_gb);
+            cpu(BROKER_CPU, broker, wire);
+            let beyond = broker.zip(null_cost).map(|(cost, null)| cost - null);
+            cpu(BROKER_CPU_BEYOND, beyond, (NULL_BROKER, null_cost));
+            // Two baselines of one figure stand below each other.
+            cpu("client CPU", client, wire);
+            if null_client.is_some() {
+                cpu(
+                    "client CPU",
+                    client,
+                    ("client of the null broker", null_client),
+                );
             }
         }
         for read in reads.iter().filter(|read| read.records > 0) {
@@ -258,16 +308,16 @@ impl Headline {
                     )
                 }
             };
-            figures.push(Ratio::new(
-                name.clone(),
+            figures.push(Ratio::throughput(
+                &name,
                 read.mb_per_s,
-                "MB/s",
                 baseline_name,
                 baseline,
             ));
             if let Some(cost) = read.cpu.broker_cpu_s_per_gb {
                 figures.push(Ratio::new(
-                    format!("{name}: broker CPU"),
+                    &name,
+                    BROKER_CPU,
                     cost,
                     "s/GB",
                     "loopback, both ends",
@@ -280,5 +330,48 @@ impl Headline {
             disk_drift: baselines.drift(disk_write),
             network_drift: baselines.drift(loopback),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_figure_stands_once_with_all_its_baselines_below_it() {
+        let cpu =
+            |figure, against| Ratio::new("produce, max", figure, 2.0, "s/GB", against, Some(1.0));
+        let latency = |figure| Ratio::new("produce, 1.0 MB/s", figure, 3.0, "ms", APPEND, None);
+        let headline = Headline {
+            figures: vec![
+                Ratio::throughput("produce, max", 90.0, "disk", Some(100.0)),
+                Ratio::throughput("produce, max", 90.0, NULL_BROKER, Some(900.0)),
+                cpu(BROKER_CPU, "loopback"),
+                cpu(BROKER_CPU_BEYOND, NULL_BROKER),
+                cpu("client CPU", "loopback"),
+                cpu("client CPU", "client of the null broker"),
+                latency("latency p99"),
+                latency("latency p99.9"),
+            ],
+            ..Headline::default()
+        };
+        let rows: Vec<(Option<&str>, Option<String>)> = headline
+            .rows()
+            .map(|row| (row.stretch, row.figure))
+            .collect();
+        let figure = |text: &str| Some(text.to_owned());
+        assert_eq!(
+            rows,
+            [
+                (Some("produce, max"), figure("throughput")),
+                (None, None),
+                (None, figure("broker CPU")),
+                (None, figure("  beyond the null broker")),
+                (None, figure("client CPU")),
+                (None, None),
+                (Some("produce, 1.0 MB/s"), figure("latency p99")),
+                (None, figure("latency p99.9")),
+            ]
+        );
     }
 }

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use serde::Serialize;
 
 use super::{Loop, StepReport, number};
+use crate::columns::{Column, Columns};
 use crate::histogram::LatencySummary;
 use crate::offer::Hold;
 use crate::quantity::Rate;
@@ -125,7 +126,7 @@ impl SearchReport {
     }
 }
 
-pub fn write(out: &mut String, search: &SearchReport) -> std::fmt::Result {
+pub fn write(out: &mut String, search: &SearchReport, columns: Columns) -> std::fmt::Result {
     writeln!(
         out,
         "{} Tries of {} s after {} s of warm-up:",
@@ -133,38 +134,43 @@ pub fn write(out: &mut String, search: &SearchReport) -> std::fmt::Result {
         search.try_duration_seconds,
         search.try_warmup_seconds
     )?;
-    writeln!(
-        out,
-        "  {:>14} {:>15} {:>10} {:>10} {:>10}",
-        "offered", "confirmed", "p50 ms", "p99 ms", "p99.9 ms"
-    )?;
+    let head = [
+        "  offered",
+        "confirmed MB/s",
+        "p50 ms",
+        "p99 ms",
+        "p99.9 ms",
+        "",
+    ];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
     for tried in &search.tries {
         let quantile = |of: fn(&LatencySummary) -> f64| {
             let latency = tried.publish_latency.as_ref();
             latency.map_or_else(|| "-".to_owned(), |latency| number(of(latency)))
         };
-        writeln!(
-            out,
-            "  {:>14} {:>10} MB/s {:>10} {:>10} {:>10}  {}",
-            tried.rate.to_string(),
+        rows.push(vec![
+            format!("  {}", tried.rate),
             number(tried.acked_mb_per_s),
             quantile(|latency| latency.p50_ms),
             quantile(|latency| latency.p99_ms),
             quantile(|latency| latency.p999_ms),
-            tried.verdict()
-        )?;
+            tried.verdict(),
+        ]);
     }
-    writeln!(out)
+    let figure = Column::Figure;
+    let laid_out = [Column::Name, figure, figure, figure, figure, Column::Prose];
+    writeln!(out, "{}", columns.table(&laid_out, rows))
 }
 
 #[cfg(test)]
 mod tests {
+    use crate::columns::Columns;
     use crate::report::{StoredReport, sample, text, write_json};
 
     #[test]
     fn the_text_names_what_was_found_and_why_each_other_try_did_not_hold() {
         let (report, _) = sample::search_report();
-        let text = text(&report);
+        let text = text(&report, Columns::WIDE);
         for line in [
             "The highest rate with p99 <= 5 ms is 10.0 MB/s; 20.0 MB/s did not hold: p99 was 9.9 ms, not <= 5 ms.",
             "held, at full length",
@@ -182,7 +188,7 @@ mod tests {
         let search = report.search.as_mut().expect("a search");
         (search.found, search.found_mb_per_s) = (None, None);
         search.reason = Some("not even 1 MB/s held".to_owned());
-        let text = text(&report);
+        let text = text(&report, Columns::WIDE);
         assert!(
             text.contains("was not found: not even 1 MB/s held."),
             "{text}"

@@ -2,21 +2,22 @@
 
 use std::fmt::Write;
 
-use super::headline::Ratio;
+use super::headline::HeadlineRow;
 use super::{AuditOutcome, Loop, Report, StepReport, WorkloadReport};
 use super::{backlog, groups, search, settings, workers};
 use crate::baseline::DiskOutcome;
+use crate::columns::{Column, Columns};
 
 /// From which share of the machine's cores on other work is worth a remark.
 const OTHERS_NOTED: f64 = 0.1;
 
-pub fn text(report: &Report) -> String {
+pub fn text(report: &Report, columns: Columns) -> String {
     let mut out = String::new();
-    write_all(&mut out, report).expect("writing to a string does not fail");
-    out
+    write_all(&mut out, report, columns).expect("writing to a string does not fail");
+    columns.fit(&out)
 }
 
-fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
+fn write_all(out: &mut String, report: &Report, columns: Columns) -> std::fmt::Result {
     let load = &report.workload;
     match load.producers_per_topic {
         0 => write_what_is_read(out, load)?,
@@ -58,12 +59,12 @@ fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
         )?;
     }
     writeln!(out)?;
-    write_figures(out, report)?;
+    write_figures(out, report, columns)?;
     if let Some(search) = &report.search {
-        search::write(out, search)?;
+        search::write(out, search, columns)?;
     }
     for step in &report.steps {
-        write_remarks(out, step)?;
+        write_remarks(out, step, columns)?;
     }
     for read in &report.reads {
         if let Some(failure) = &read.failure {
@@ -160,36 +161,30 @@ fn durability(report: &Report) -> String {
     )
 }
 
-fn write_figures(out: &mut String, report: &Report) -> std::fmt::Result {
-    let figures = &report.headline.figures;
-    let width = figures
-        .iter()
-        .map(|figure| figure.what.len())
-        .max()
-        .unwrap_or(0);
-    for Ratio {
-        what,
-        value,
-        unit,
-        baseline,
-        baseline_name,
+fn write_figures(out: &mut String, report: &Report, columns: Columns) -> std::fmt::Result {
+    let mut rows = Vec::new();
+    for HeadlineRow {
+        stretch,
+        figure,
         ratio,
-    } in figures
+    } in report.headline.rows()
     {
-        write!(out, "{what:width$}  {:>8} ", number(*value))?;
-        match ratio.zip(*baseline) {
-            Some((ratio, baseline)) => {
-                writeln!(
-                    out,
-                    "{unit:<4}  {:>6} x {baseline_name} ({} {unit})",
-                    number(ratio),
-                    number(baseline)
-                )?;
-            }
-            None => writeln!(out, "{unit}")?,
+        if let Some(stretch) = stretch {
+            rows.push(vec![stretch.to_owned()]);
         }
+        let value = match &figure {
+            Some(_) => format!("{} {}", number(ratio.value), ratio.unit),
+            None => String::new(),
+        };
+        let (factor, against) = match ratio.against() {
+            Some((factor, against)) => (format!("{} x", number(factor)), against),
+            None => Default::default(),
+        };
+        let figure = figure.map_or_else(String::new, |figure| format!("  {figure}"));
+        rows.push(vec![figure, value, factor, against]);
     }
-    writeln!(out)
+    let laid_out = [Column::Name, Column::Figure, Column::Figure, Column::Prose];
+    writeln!(out, "{}", columns.table(&laid_out, rows))
 }
 
 /// Three significant digits are what such a measurement has.
@@ -202,7 +197,7 @@ pub fn number(value: f64) -> String {
     }
 }
 
-fn write_remarks(out: &mut String, step: &StepReport) -> std::fmt::Result {
+fn write_remarks(out: &mut String, step: &StepReport, columns: Columns) -> std::fmt::Result {
     let rate = step.rate;
     if step.load == Loop::Closed
         && let Some(latency) = &step.publish_latency
@@ -281,7 +276,7 @@ fn write_remarks(out: &mut String, step: &StepReport) -> std::fmt::Result {
             number(replayed)
         )?;
     }
-    backlog::write(out, step)?;
+    backlog::write(out, step, columns)?;
     for (error, count) in &step.replay_errors {
         writeln!(
             out,
@@ -394,6 +389,23 @@ fn write_audit(out: &mut String, report: &Report) -> std::fmt::Result {
                 )?;
             }
             Ok(())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::sample;
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal() {
+        for (mut report, _) in [sample::report(), sample::search_report()] {
+            report.steps[0].generator.valid = false;
+            report.steps[0].generator.reason = Some("a word after another ".repeat(20));
+            for line in text(&report, Columns::OF_A_FILE).lines() {
+                assert!(line.chars().count() <= 80, "{line}");
+            }
         }
     }
 }

@@ -19,11 +19,15 @@ pub use turns::{Contender, Series};
 
 use std::path::Path;
 
+use crate::columns::Columns;
 use crate::report::{WriteError, write_json, write_text};
 
 /// Writes `report.json`, `report.txt` and `report.html` beside the directories of the runs.
 fn write_directory(report: &SeriesReport, directory: &Path) -> Result<(), WriteError> {
     write_json(report, &directory.join("report.json"))?;
-    write_text(&text(report), &directory.join("report.txt"))?;
+    write_text(
+        &text(report, Columns::OF_A_FILE),
+        &directory.join("report.txt"),
+    )?;
     write_text(&page::html(report), &directory.join("report.html"))
 }

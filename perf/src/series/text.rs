@@ -3,15 +3,16 @@
 use std::fmt::Write;
 
 use super::SeriesReport;
+use crate::columns::Columns;
 use crate::compare;
 
-pub fn text(report: &SeriesReport) -> String {
+pub fn text(report: &SeriesReport, columns: Columns) -> String {
     let mut out = String::new();
-    write_all(&mut out, report).expect("writing to a string does not fail");
+    write_all(&mut out, report, columns).expect("writing to a string does not fail");
     out
 }
 
-fn write_all(out: &mut String, report: &SeriesReport) -> std::fmt::Result {
+fn write_all(out: &mut String, report: &SeriesReport, columns: Columns) -> std::fmt::Result {
     if !report.complete {
         writeln!(out, "Partial: the series was ended early.")?;
     }
@@ -24,7 +25,7 @@ fn write_all(out: &mut String, report: &SeriesReport) -> std::fmt::Result {
         for failure in &case.failures {
             writeln!(out, "FAILED {failure}")?;
         }
-        out.write_str(&compare::text(&case.comparison))?;
+        out.write_str(&compare::text(&case.comparison, columns))?;
     }
     Ok(())
 }

@@ -27,6 +27,7 @@ pub use self::flags::{SizeArgs, SizeError};
 use self::estimate::Estimate;
 use self::flags::{BrokerArgs, check_copies};
 use self::walkthrough::Walkthrough;
+use crate::columns::Columns;
 
 /// What `size` answers.
 #[derive(Clone, Debug, Serialize)]
@@ -37,10 +38,10 @@ pub enum Sizing {
 }
 
 impl Sizing {
-    pub fn text(&self) -> String {
+    pub fn text(&self, columns: Columns) -> String {
         match self {
-            Self::Estimate(estimate) => print::estimate(estimate),
-            Self::Walkthrough(walkthrough) => print::walkthrough(walkthrough),
+            Self::Estimate(estimate) => print::estimate(estimate, columns),
+            Self::Walkthrough(walkthrough) => print::walkthrough(walkthrough, columns),
         }
     }
 

@@ -106,7 +106,7 @@ fn constraints(estimate: &Estimate) -> Markup {
                     td class="number" { (count(constraint.brokers_at_headroom)) }
                     td class="number" { (share(constraint.utilisation)) }
                     td class="number" { (constraint.utilisation_one_lost.map_or_else(|| "-".to_owned(), share)) }
-                    td { (constraint.formula) }
+                    td class="long" { (constraint.formula) }
                 }
             }
         } }

@@ -6,20 +6,21 @@ use super::estimate::Estimate;
 use super::notation::{bytes, bytes_per_s, cost, count, cpu_us, number, seconds, share};
 use super::source::Source;
 use super::walkthrough::{Line, Part, Walkthrough};
+use crate::columns::{Column, Columns};
 
 /// Name, value and where it comes from.
 pub type Row = (&'static str, String, String);
 
-pub fn estimate(estimate: &Estimate) -> String {
+pub fn estimate(estimate: &Estimate, columns: Columns) -> String {
     let mut out = String::new();
-    write_estimate(&mut out, estimate).expect("writing to a string does not fail");
-    out
+    write_estimate(&mut out, estimate, columns).expect("writing to a string does not fail");
+    columns.fit(&out)
 }
 
-pub fn walkthrough(walkthrough: &Walkthrough) -> String {
+pub fn walkthrough(walkthrough: &Walkthrough, columns: Columns) -> String {
     let mut out = String::new();
-    write_walkthrough(&mut out, walkthrough).expect("writing to a string does not fail");
-    out
+    write_walkthrough(&mut out, walkthrough, columns).expect("writing to a string does not fail");
+    columns.fit(&out)
 }
 
 /// What is asked.
@@ -253,64 +254,89 @@ pub fn consequence_rows(estimate: &Estimate) -> Vec<Row> {
     ]
 }
 
-fn write_estimate(out: &mut String, estimate: &Estimate) -> fmt::Result {
+fn write_estimate(out: &mut String, estimate: &Estimate, columns: Columns) -> fmt::Result {
     writeln!(out, "Load")?;
-    write_rows(out, &demand_rows(estimate))?;
+    write_rows(out, &demand_rows(estimate), columns)?;
     writeln!(out, "\nOne broker")?;
-    write_rows(out, &broker_rows(estimate))?;
+    write_rows(out, &broker_rows(estimate), columns)?;
     let chosen = &estimate.chosen_brokers;
     let n = count(chosen.value);
     writeln!(
         out,
-        "\nConstraints (I ingest at its peak after compression, R copies, F reader groups, Q Produce requests, T retention, P partitions)"
+        "\nConstraints: what the cluster needs, brokers that takes, and how much of {n} is used"
     )?;
+    write_constraints(out, estimate, columns)?;
+    writeln!(out, "  {} binds.", estimate.binding.name())?;
     writeln!(
         out,
-        "  {:<15} {:>13} {:>12} {:>8} {:>8} {:>10} {:>10}",
-        "",
-        "cluster needs",
-        "broker has",
-        "at 100 %",
-        format!("at {}", estimate.headroom_percent),
-        format!("used at {n}"),
-        "one lost"
+        "  I ingest at its peak after compression, R copies, F reader groups, Q Produce requests, T retention, P partitions."
     )?;
-    for constraint in &estimate.constraints {
-        writeln!(
-            out,
-            "  {:<15} {:>13} {:>12} {:>8} {:>8} {:>10} {:>10}  {}{}",
-            constraint.resource.name(),
-            constraint.shown.cluster_needs,
-            constraint.shown.broker_has,
+    writeln!(out, "\nBrokers, never fewer than copies")?;
+    let counts = count_rows(estimate).into_iter();
+    let counts = counts.map(|(what, brokers)| vec![format!("  {what}"), count(brokers)]);
+    write!(
+        out,
+        "{}",
+        columns.table(&[Column::Name, Column::Figure], counts)
+    )?;
+    writeln!(out, "\nWith {n} brokers ({})", chosen.source)?;
+    write_rows(out, &consequence_rows(estimate), columns)?;
+    write_remarks(out, &estimate.remarks)
+}
+
+/// What each asks for, and below that how it is reckoned.
+fn write_constraints(out: &mut String, estimate: &Estimate, columns: Columns) -> fmt::Result {
+    let figures = estimate.constraints.iter().map(|constraint| {
+        vec![
+            format!("  {}", constraint.resource.name()),
+            constraint.shown.cluster_needs.clone(),
+            constraint.shown.broker_has.clone(),
             count(constraint.brokers_at_full),
             count(constraint.brokers_at_headroom),
             share(constraint.utilisation),
             constraint
                 .utilisation_one_lost
                 .map_or_else(|| "-".to_owned(), share),
-            constraint.formula,
-            if constraint.resource == estimate.binding {
-                "  <- binds"
-            } else {
-                ""
-            },
-        )?;
-    }
-    writeln!(out, "  {} binds.", estimate.binding.name())?;
-    writeln!(out, "\nBrokers, never fewer than copies")?;
-    for (what, brokers) in count_rows(estimate) {
-        writeln!(out, "  {what:<36} {:>8}", count(brokers))?;
-    }
-    writeln!(out, "\nWith {n} brokers ({})", chosen.source)?;
-    write_rows(out, &consequence_rows(estimate))?;
-    write_remarks(out, &estimate.remarks)
+        ]
+    });
+    let head = vec![
+        String::new(),
+        "needs".to_owned(),
+        "broker has".to_owned(),
+        "at 100 %".to_owned(),
+        format!("at {}", estimate.headroom_percent),
+        "used".to_owned(),
+        "one lost".to_owned(),
+    ];
+    let laid_out: Vec<Column> = std::iter::once(Column::Name)
+        .chain([Column::Range; 6])
+        .collect();
+    let figures = std::iter::once(head).chain(figures);
+    writeln!(out, "{}", columns.table(&laid_out, figures))?;
+    let formulas = estimate.constraints.iter().map(|constraint| {
+        let binds = match constraint.resource == estimate.binding {
+            true => "  <- binds",
+            false => "",
+        };
+        vec![
+            format!("  {}", constraint.resource.name()),
+            format!("{}{binds}", constraint.formula),
+        ]
+    });
+    write!(
+        out,
+        "{}",
+        columns.table(&[Column::Name, Column::Prose], formulas)
+    )
 }
 
-fn write_rows(out: &mut String, rows: &[Row]) -> fmt::Result {
-    for (name, value, source) in rows {
-        writeln!(out, "  {name:<32} {value:>14}  {source}")?;
-    }
-    Ok(())
+fn write_rows(out: &mut String, rows: &[Row], columns: Columns) -> fmt::Result {
+    let rows = rows.iter().map(|(name, value, source)| {
+        let (value, source) = (value.clone(), source.clone());
+        vec![format!("  {name}"), value, source]
+    });
+    let laid_out = [Column::Name, Column::Figure, Column::Prose];
+    write!(out, "{}", columns.table(&laid_out, rows))
 }
 
 fn write_remarks(out: &mut String, remarks: &[String]) -> fmt::Result {
@@ -322,18 +348,18 @@ fn write_remarks(out: &mut String, remarks: &[String]) -> fmt::Result {
         .try_for_each(|remark| writeln!(out, "{remark}"))
 }
 
-fn write_walkthrough(out: &mut String, walkthrough: &Walkthrough) -> fmt::Result {
+fn write_walkthrough(out: &mut String, walkthrough: &Walkthrough, columns: Columns) -> fmt::Result {
     writeln!(out, "The walkthrough's estimate")?;
-    write_lines(out, &walkthrough.text.in_the_text)?;
+    write_lines(out, &walkthrough.text.in_the_text, columns)?;
     writeln!(out, "\nWhat it leaves out")?;
-    write_lines(out, &walkthrough.text.left_out)?;
+    write_lines(out, &walkthrough.text.left_out, columns)?;
     match &walkthrough.measured {
-        Some(part) => write_measured(out, part),
+        Some(part) => write_measured(out, part, columns),
         None => Ok(()),
     }
 }
 
-fn write_measured(out: &mut String, part: &Part) -> fmt::Result {
+fn write_measured(out: &mut String, part: &Part, columns: Columns) -> fmt::Result {
     writeln!(out, "\nThe same with measured figures")?;
     writeln!(
         out,
@@ -344,22 +370,20 @@ fn write_measured(out: &mut String, part: &Part) -> fmt::Result {
     for remark in &part.remarks {
         writeln!(out, "  {remark}")?;
     }
-    write_lines(out, &part.in_the_text)?;
+    write_lines(out, &part.in_the_text, columns)?;
     writeln!(out, "\nWhat the text leaves out, with measured figures")?;
-    write_lines(out, &part.left_out)?;
-    write_lines(out, &part.cpu)
+    write_lines(out, &part.left_out, columns)?;
+    write_lines(out, &part.cpu, columns)
 }
 
-fn write_lines(out: &mut String, lines: &[Line]) -> fmt::Result {
-    for line in lines {
-        writeln!(
-            out,
-            "  {:<32} {:>18} = {}",
-            line.what, line.shown, line.formula
-        )?;
-        if let Some(remark) = &line.remark {
-            writeln!(out, "  {:<32} {:>18}   ({remark})", "", "")?;
-        }
-    }
-    Ok(())
+fn write_lines(out: &mut String, lines: &[Line], columns: Columns) -> fmt::Result {
+    let rows = lines.iter().map(|line| {
+        let formula = match &line.remark {
+            Some(remark) => format!("= {}\n({remark})", line.formula),
+            None => format!("= {}", line.formula),
+        };
+        vec![format!("  {}", line.what), line.shown.clone(), formula]
+    });
+    let laid_out = [Column::Name, Column::Figure, Column::Prose];
+    write!(out, "{}", columns.table(&laid_out, rows))
 }

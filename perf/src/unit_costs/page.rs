@@ -4,6 +4,7 @@ use maud::{Markup, html};
 
 use super::print::{cost_rows, text, verdict};
 use super::report::UnitCostsReport;
+use crate::columns::Columns;
 use crate::page::{page as framed, remarks, row};
 use crate::report::number;
 
@@ -25,7 +26,7 @@ pub fn page(report: &UnitCostsReport) -> String {
         p class=[(!report.check.holds).then_some("bad")] { "A mixed load that is in no fit: " (verdict(report)) "." }
         @for part in &report.check.parts { (row(part.what, &format!("{} cores", number(part.cores)), "")) }
         (runs(report))
-        details { summary { "The report as text" } pre { (text(report)) } }
+        details { summary { "The report as text" } pre { (text(report, Columns::OF_A_FILE)) } }
         h2 { "Settings" }
         pre { (report.provenance.argv.join(" ")) }
     };

@@ -3,16 +3,17 @@
 use std::fmt::Write;
 
 use super::report::{ReadFrom, UnitCostsReport};
+use crate::columns::{Column, Columns};
 use crate::quantity::Bytes;
 use crate::report::number;
 
 /// Name, value and where it comes from.
 pub type Row = (&'static str, String, String);
 
-pub fn text(report: &UnitCostsReport) -> String {
+pub fn text(report: &UnitCostsReport, columns: Columns) -> String {
     let mut out = String::new();
-    write_all(&mut out, report).expect("writing to a string does not fail");
-    out
+    write_all(&mut out, report, columns).expect("writing to a string does not fail");
+    columns.fit(&out)
 }
 
 /// The costs, each with the raw numbers that it came from.
@@ -134,29 +135,31 @@ pub fn verdict(report: &UnitCostsReport) -> String {
     )
 }
 
-fn write_all(out: &mut String, report: &UnitCostsReport) -> std::fmt::Result {
+fn write_all(out: &mut String, report: &UnitCostsReport, columns: Columns) -> std::fmt::Result {
     writeln!(out, "Unit costs of {}", report.provenance.broker.bootstrap)?;
-    for (name, value, source) in cost_rows(report) {
-        writeln!(out, "  {name:<26} {value:>16}  {source}")?;
-    }
-    writeln!(out, "\nRuns")?;
-    writeln!(
-        out,
-        "  {:<44} {:>9} {:>9} {:>9} {:>9} {:>8}",
-        "", "MB/s", "req/s", "read MB/s", "fetches/s", "cores"
-    )?;
-    for stretch in &report.stretches {
-        writeln!(
-            out,
-            "  {:<44} {:>9} {:>9} {:>9} {:>9} {:>8}",
-            stretch.name,
-            number(stretch.produced_mb_per_s),
-            number(stretch.produce_requests_per_s),
-            number(stretch.consumed_mb_per_s),
-            number(stretch.fetches_per_s),
-            number(stretch.broker_cores)
-        )?;
-    }
+    let costs = cost_rows(report)
+        .into_iter()
+        .map(|(name, value, source)| vec![format!("  {name}"), value, source]);
+    let laid_out = [Column::Name, Column::Figure, Column::Prose];
+    writeln!(out, "{}", columns.table(&laid_out, costs))?;
+    writeln!(out, "Runs")?;
+    let head = ["", "MB/s", "req/s", "read MB/s", "fetches/s", "cores"];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    rows.extend(report.stretches.iter().map(|stretch| {
+        let figures = [
+            stretch.produced_mb_per_s,
+            stretch.produce_requests_per_s,
+            stretch.consumed_mb_per_s,
+            stretch.fetches_per_s,
+            stretch.broker_cores,
+        ];
+        let name = std::iter::once(stretch.name.clone());
+        name.chain(figures.map(number)).collect()
+    }));
+    let laid_out: Vec<Column> = std::iter::once(Column::Prose)
+        .chain([Column::Figure; 5])
+        .collect();
+    write!(out, "{}", columns.table(&laid_out, rows))?;
     writeln!(out, "\nCheck: {}", verdict(report))?;
     for part in &report.check.parts {
         writeln!(out, "  {:<26} {:>8} cores", part.what, number(part.cores))?;

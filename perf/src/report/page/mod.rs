@@ -63,6 +63,33 @@ mod tests {
     }
 
     #[test]
+    fn a_chart_does_not_fall_in_what_is_left_of_the_last_second() {
+        let (mut report, histograms) = sample::report();
+        let before = html(&report, &histograms);
+        for step in &mut report.steps {
+            let mut rest = step.timeline.last().expect("a second").clone();
+            (rest.at_s, rest.seconds, rest.acked_mb_per_s) = (rest.at_s + 1.0, 0.1, 0.0);
+            step.timeline.push(rest);
+        }
+        let after = html(&report, &histograms);
+        let charts = |page: &str| {
+            let begin = page.find("Second by second").expect("the charts");
+            page[begin..page.find("<h2>Latency").expect("the next part")].to_owned()
+        };
+        assert!(charts(&before).contains("<polyline"));
+        assert_eq!(charts(&after), charts(&before));
+    }
+
+    #[test]
+    fn no_word_is_broken_where_a_column_is_narrow() {
+        let page = html(&sample::report().0, &[]);
+        let style = &page[..page.find("</style>").expect("a style")];
+        let body = &style[style.find("body {").expect("a rule")..];
+        let body = &body[..body.find('}').expect("its end")];
+        assert!(!body.contains("anywhere"), "{body}");
+    }
+
+    #[test]
     fn every_worker_has_its_row_and_a_run_without_workers_no_table() {
         let (mut report, histograms) = sample::report();
         assert!(!html(&report, &histograms).contains("<h2>Workers</h2>"));

@@ -45,7 +45,6 @@ pub fn resources(report: &Report) -> Markup {
                 th class="number" { "system s" } th class="number" { "RSS MB" } th class="number" { "peak RSS MB" }
                 th class="number" { "disk written MB" } th class="number" { "disk read MB" }
                 th class="number" { "switches, voluntary" } th class="number" { "involuntary" }
-                th { "busiest threads (share of a core; user, system; switches)" }
             }
             @for stretch in &stretches {
                 @let cpu = stretch.cpu;
@@ -54,13 +53,14 @@ pub fn resources(report: &Report) -> Markup {
                     @for broker in &cpu.brokers {
                         (row(stretch, &broker.source, None, broker.used.as_ref()))
                         @if let Some(reason) = &broker.not_measured {
-                            tr { td { (stretch.name) } td { (broker.source) } td colspan="10" class="soft" { "not measured: " (reason) } }
+                            tr { td { (stretch.name) } td { (broker.source) } td colspan="9" class="soft" { "not measured: " (reason) } }
                         }
                     }
                 }
                 (row(stretch, "client", cpu.client_cpu_s_per_gb, cpu.client.as_ref()))
             }
         } }
+        (threads(&stretches))
         div class="wide" { table {
             tr {
                 th { "stretch" } th class="number" { "disk bytes / acked byte" } th class="number" { "client sent MB" }
@@ -108,15 +108,34 @@ fn row(stretch: &Stretch<'_>, who: &str, cost: Option<f64>, used: Option<&CpuUse
             @for switches in [used.voluntary_switches, used.involuntary_switches] {
                 td class="number" { @if let Some(switches) = switches { (switches) } }
             }
-            td {
-                @for thread in used.threads.iter().take(THREADS_SHOWN) {
-                    @let share = |used_s: f64| format!("{:.0} %", used_s / stretch.seconds * 100.0);
-                    (thread.name) " " (share(thread.user_s + thread.system_s))
-                    " (" (share(thread.user_s)) ", " (share(thread.system_s)) "; "
-                    (thread.voluntary_switches) "+" (thread.involuntary_switches) ") "
+        }
+    }
+}
+
+/// Where the time of each process went.
+fn threads(stretches: &[Stretch<'_>]) -> Markup {
+    let share = |used_s: f64, seconds: f64| format!("{:.0}", used_s / seconds * 100.0);
+    html! {
+        div class="wide" { table {
+            tr {
+                th { "stretch" } th { "busiest threads" } th { "of" } th class="number" { "% of a core" } th class="number" { "user %" }
+                th class="number" { "system %" } th class="number" { "switches, voluntary" } th class="number" { "involuntary" }
+            }
+            @for stretch in stretches {
+                @for (who, used) in [("broker", &stretch.cpu.broker), ("client", &stretch.cpu.client)] {
+                    @for thread in used.iter().flat_map(|used| &used.threads).take(THREADS_SHOWN) {
+                        tr {
+                            td { (stretch.name) } td { (thread.name) } td { (who) }
+                            td class="number" { (share(thread.total_s(), stretch.seconds)) }
+                            td class="number" { (share(thread.user_s, stretch.seconds)) }
+                            td class="number" { (share(thread.system_s, stretch.seconds)) }
+                            td class="number" { (thread.voluntary_switches) }
+                            td class="number" { (thread.involuntary_switches) }
+                        }
+                    }
                 }
             }
-        }
+        } }
     }
 }
 

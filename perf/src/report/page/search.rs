@@ -27,7 +27,7 @@ pub fn tries(search: &SearchReport) -> Markup {
                             @if let Some(latency) = &tried.publish_latency { (number(quantile(latency))) }
                         }
                     }
-                    td { (tried.verdict()) }
+                    td class="long" { (tried.verdict()) }
                 }
             }
         } }

@@ -5,9 +5,11 @@ use std::ops::Range;
 use maud::{Markup, html};
 
 use crate::client::cluster::Settings;
+use crate::columns::Columns;
 use crate::histogram::LatencySummary;
 use crate::page::charts::{self, Axes, Line};
 use crate::report::groups;
+use crate::report::headline::HeadlineRow;
 use crate::report::limit::Limit;
 use crate::report::{
     AuditOutcome, BaselineLines, Loop, RawHistogram, Report, StepReport, TryReport, number, text,
@@ -17,6 +19,9 @@ use crate::timeline::Second;
 /// The quantiles of the latency curve: as fine as the nines need, up to one in a million.
 const CURVE_POINTS: u32 = 60;
 const CURVE_NINES_MAX: f64 = 6.0;
+
+/// A thread that samples once a second may come a little early.
+const WHOLE_SECOND_MIN: f64 = 0.95;
 
 /// In plain words: may this run be believed, what was reached, what held it back.
 pub fn summary(report: &Report) -> Markup {
@@ -93,18 +98,16 @@ pub fn summary(report: &Report) -> Markup {
 pub fn figures(report: &Report) -> Markup {
     html! {
         h2 { "Figures" }
-        div class="wide" { table {
-            tr { th { "what" } th class="number" { "value" } th class="number" { "ratio" } th { "against" } }
-            @for figure in &report.headline.figures {
+        div class="wide" { table class="figures" {
+            tr { th { "what" } th class="number" { "value" } th class="number" { "ratio" } th class="against" { "against" } }
+            @for HeadlineRow { stretch, figure, ratio } in report.headline.rows() {
+                @if let Some(stretch) = stretch { tr { th class="stretch" colspan="4" { (stretch) } } }
+                @let against = ratio.against();
                 tr {
-                    td { (figure.what) }
-                    td class="number" { (number(figure.value)) " " (figure.unit) }
-                    td class="number" { @if let Some(ratio) = figure.ratio { (number(ratio)) } }
-                    td class="soft" {
-                        @if let Some(baseline) = figure.baseline {
-                            (figure.baseline_name) " (" (number(baseline)) " " (figure.unit) ")"
-                        }
-                    }
+                    td class="inner" { @if let Some(figure) = &figure { (figure.trim_start()) } }
+                    td class="number" { @if figure.is_some() { (number(ratio.value)) " " (ratio.unit) } }
+                    td class="number" { @if let Some((factor, _)) = &against { (number(*factor)) } }
+                    td class="soft" { @if let Some((_, against)) = against { (against) } }
                 }
             }
         } }
@@ -140,7 +143,7 @@ pub fn throughput(report: &Report) -> Markup {
     });
     let replays = report.reads.iter().filter_map(|read| {
         let replay = read.replay.as_ref()?;
-        let seconds = replay.timeline.iter();
+        let seconds = whole_seconds(&replay.timeline, |second| second.seconds).iter();
         let read = Line {
             name: "read".to_owned(),
             points: seconds.map(|it| (it.at_s, it.mb_per_s)).collect(),
@@ -180,8 +183,16 @@ pub fn throughput(report: &Report) -> Markup {
     }
 }
 
+/// What is left of a second at the load's end, when most of it is over, would look like a fall.
+fn whole_seconds<S>(timeline: &[S], length_s: impl Fn(&S) -> f64) -> &[S] {
+    match timeline {
+        [before @ .., last] if !before.is_empty() && length_s(last) < WHOLE_SECOND_MIN => before,
+        all => all,
+    }
+}
+
 fn over_time(step: &StepReport, name: &str, of: impl Fn(&Second) -> Option<f64>) -> Line {
-    let seconds = step.timeline.iter();
+    let seconds = whole_seconds(&step.timeline, |second| second.seconds).iter();
     Line {
         name: name.to_owned(),
         points: seconds
@@ -226,7 +237,7 @@ fn outages(report: &Report) -> Markup {
                         td { (step.rate) }
                         td class="number" { (format!("{:.1}", outage.start_s)) }
                         td class="number" { (format!("{:.1}", outage.seconds)) }
-                        td { (outage) }
+                        td class="long" { (outage) }
                     }
                 }
             }
@@ -373,7 +384,7 @@ pub fn settings(report: &Report) -> Markup {
         @for (title, settings) in [("Settings of the broker", &provenance.broker.settings), ("Settings of the topic", &provenance.broker.topic_settings)] {
             @if let Some(settings) = settings { (details(title, settings)) }
         }
-        details { summary { "The report as text" } pre { (text(report)) } }
+        details { summary { "The report as text" } pre { (text(report, Columns::OF_A_FILE)) } }
     }
 }
 
@@ -389,5 +400,5 @@ fn details(title: &str, settings: &Settings) -> Markup {
 }
 
 fn row(name: &str, value: &str) -> Markup {
-    html! { tr { td class="soft" { (name) } td { (value) } } }
+    html! { tr { td class="soft" { (name) } td class="long" { (value) } } }
 }

@@ -178,7 +178,7 @@ fn few_partitions_on_many_brokers_are_remarked_as_uneven() {
 
 #[test]
 fn the_text_prints_each_constraint_and_what_binds() {
-    let text = sized(&TEXT).unwrap().text();
+    let text = sized(&TEXT).unwrap().text(crate::columns::Columns::WIDE);
     for part in [
         "disk bandwidth",
         "disk space",
@@ -191,5 +191,17 @@ fn the_text_prints_each_constraint_and_what_binds() {
         "at 70 % with one broker lost",
     ] {
         assert!(text.contains(part), "'{part}' is not in the text");
+    }
+}
+
+#[test]
+fn the_text_is_no_wider_than_the_terminal() {
+    for flags in [&TEXT[..], &["--walkthrough"]] {
+        let text = sized(flags)
+            .unwrap()
+            .text(crate::columns::Columns::OF_A_FILE);
+        for line in text.lines() {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
     }
 }

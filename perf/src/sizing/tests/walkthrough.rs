@@ -141,7 +141,7 @@ fn followers_and_readers_take_as_much_out_as_comes_in() {
 #[test]
 fn the_text_and_the_json_say_the_same() {
     let sizing = sized(&["--walkthrough"]).unwrap();
-    let text = sizing.text();
+    let text = sizing.text(crate::columns::Columns::WIDE);
     let json = serde_json::to_value(&sizing).unwrap();
     for part in ["in_the_text", "left_out"] {
         for line in json["text"][part].as_array().unwrap() {

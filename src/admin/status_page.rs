@@ -31,7 +31,7 @@ dd { margin: 0; font-size: 1.15rem; font-variant-numeric: tabular-nums; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; width: 100%; }
 th, td { text-align: right; padding: .25rem .6rem; border-bottom: 1px solid var(--line); white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; padding-left: 0; position: sticky; left: 0; background: Canvas; }
-th { color: var(--soft); font-weight: 500; }
+th { color: var(--soft); font-weight: 500; white-space: normal; vertical-align: bottom; }
 </style>
 </head>
 <body>

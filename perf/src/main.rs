@@ -4,6 +4,7 @@
 
 mod audit; // proof that no record was lost
 mod baseline; // disk, loopback and memory without a broker
+mod bootstrap; // where the cluster is
 mod broker_metrics; // what a broker tells of itself
 mod checksum; // CRC-32C of bytes that mostly stay
 mod cli; // flags
@@ -33,6 +34,7 @@ mod producer; // paced sending
 mod progress; // what the terminal shows
 mod provenance; // where a report comes from
 mod quantity; // 1MB, 200MB/s, 20s
+mod ramp; // rates that still rise
 mod record; // what each record carries
 mod replay_from; // earliest, an offset, a time
 mod report; // JSON, text, raw histograms
@@ -49,9 +51,11 @@ mod unit_costs; // what a byte, a request, a partition cost
 mod worker; // load from other machines
 mod workload; // built-in loads, and those from files
 
+use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
+use clap_complete::Shell;
 
 use crate::baseline::BaselinePlan;
 use crate::cli::{
@@ -71,11 +75,11 @@ use crate::unit_costs::UnitCostsArgs;
 use crate::worker::Worker;
 
 /// It was measured, and is not as it must be: records are lost, doubled, reordered or changed, or a bound was exceeded.
-const EXIT_NOT_GOOD: u8 = 1;
+const EXIT_NOT_GOOD: u8 = 3;
 /// What was asked for cannot be run.
 const EXIT_USAGE: u8 = 2;
-/// It could not be measured, or not to the end.
-const EXIT_FAILED: u8 = 3;
+/// It could not be measured, or not to the end; no broker answers.
+const EXIT_FAILED: u8 = 1;
 
 fn main() -> ExitCode {
     match Cli::parse().command {
@@ -103,6 +107,19 @@ fn main() -> ExitCode {
         }
         Command::NullBroker(arguments) => null_broker(&arguments),
         Command::Worker(arguments) => worker(&arguments),
+        Command::Completions { shell } => completions(shell),
+    }
+}
+
+/// Made from the same definitions as the flags. A reader that has seen enough is no error.
+fn completions(shell: Shell) -> ExitCode {
+    let mut command = Cli::command();
+    let name = command.get_name().to_owned();
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut command, name, &mut script);
+    match std::io::stdout().write_all(&script) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => fail(EXIT_FAILED, &error),
+        _ => ExitCode::SUCCESS,
     }
 }
 
@@ -145,6 +162,11 @@ fn versus(arguments: VersusArgs) -> ExitCode {
 }
 
 fn take_turns(series: &Series, interrupt: &Interrupt) -> ExitCode {
+    match series.make_ready(interrupt) {
+        Ok(()) => {}
+        Err(error) if error.is_usage() => return fail(EXIT_USAGE, &error),
+        Err(error) => return fail(EXIT_FAILED, &error),
+    }
     let report = match series.run(interrupt) {
         Ok(report) => report,
         Err(error) => return fail(EXIT_FAILED, &error),

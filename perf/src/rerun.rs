@@ -20,6 +20,9 @@ pub enum RerunError {
 const WHERE_IT_WROTE: [&str; 3] = ["--out", "--json", "--runs"];
 const WHICH_CLUSTER: [&str; 3] = ["--bootstrap", "--broker-pid", "--broker-metrics"];
 
+/// `-b`, with its value behind it or in the next argument.
+pub const SHORT_BOOTSTRAP: &str = "-b";
+
 /// The run that `arguments.report` tells of. It writes where it is told now, and nowhere if it is not.
 pub fn run_again(arguments: &RerunArgs) -> Result<RunArgs, RerunError> {
     let report = StoredReport::read(&arguments.report)?;
@@ -43,12 +46,15 @@ pub fn without(argv: Vec<String>, flags: &[&str]) -> Vec<String> {
     let mut kept = Vec::with_capacity(argv.len());
     let mut argv = argv.into_iter();
     while let Some(argument) = argv.next() {
-        let name = argument
-            .split_once('=')
-            .map_or(argument.as_str(), |it| it.0);
+        let is_short = argument.starts_with(SHORT_BOOTSTRAP);
+        let (name, has_value) = match argument.split_once('=') {
+            _ if is_short => ("--bootstrap", argument != SHORT_BOOTSTRAP),
+            Some((name, _)) => (name, true),
+            None => (argument.as_str(), false),
+        };
         if !flags.contains(&name) {
             kept.push(argument);
-        } else if name == argument {
+        } else if !has_value {
             let _value = argv.next();
         }
     }
@@ -82,6 +88,20 @@ mod tests {
         match cli.expect("clap accepts it").command {
             Command::Rerun(arguments) => run_again(&arguments),
             _ => panic!("another command"),
+        }
+    }
+
+    #[test]
+    fn a_short_flag_is_left_out_with_its_value() {
+        for short in [
+            &["-b", "a:1"][..],
+            &["-ba:1"],
+            &["-b=a:1"],
+            &["--bootstrap=a:1"],
+        ] {
+            let argv = short.iter().chain(&["--rate", "max"]);
+            let left = without(argv.map(ToString::to_string).collect(), &["--bootstrap"]);
+            assert_eq!(left, ["--rate", "max"], "{short:?}");
         }
     }
 

@@ -1,5 +1,6 @@
 //! A group's coordinator: the classic protocol of consumer groups, and the offsets that they commit.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
@@ -11,9 +12,9 @@ use kafka_protocol::messages::offset_commit_request::{
 use kafka_protocol::messages::offset_fetch_request::OffsetFetchRequestTopic;
 use kafka_protocol::messages::sync_group_request::SyncGroupRequestAssignment;
 use kafka_protocol::messages::{
-    ApiKey, ConsumerProtocolAssignment, ConsumerProtocolSubscription, FindCoordinatorRequest,
-    GroupId, HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, OffsetCommitRequest,
-    OffsetFetchRequest, SyncGroupRequest, TopicName,
+    ApiKey, ConsumerProtocolAssignment, ConsumerProtocolSubscription, DeleteGroupsRequest,
+    FindCoordinatorRequest, GroupId, HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest,
+    OffsetCommitRequest, OffsetFetchRequest, SyncGroupRequest, TopicName,
 };
 use kafka_protocol::protocol::{Decodable, Encodable, StrBytes};
 
@@ -30,6 +31,9 @@ const CONSUMER_PROTOCOL_VERSION: i16 = 0;
 /// The version of OffsetCommit that is spoken at most: the last before compact encodings.
 pub const OFFSET_COMMIT_VERSION_MAX: i16 = 7;
 pub const OFFSET_COMMIT_VERSION_MIN: i16 = 2;
+
+/// Each is a record of its own in the coordinator's log.
+const GROUPS_PER_DELETION_MAX: usize = 500;
 
 /// Whom the members of a group talk to.
 pub struct Coordinator {
@@ -86,6 +90,31 @@ pub fn find_coordinator(
         found.error_message.as_deref(),
     )?;
     Ok(BrokerAddress(format!("{}:{}", &*found.host, found.port)))
+}
+
+/// The groups' state and offsets are gone after that. None of them may have members.
+pub fn delete_groups(bootstrap: &str, groups: &[String]) -> Result<(), ClientError> {
+    let mut by_coordinator: BTreeMap<BrokerAddress, Vec<GroupId>> = BTreeMap::new();
+    let mut connection = Connection::open(bootstrap)?;
+    for group in groups {
+        let coordinator = find_coordinator(&mut connection, group)?;
+        let group = GroupId(text(group));
+        by_coordinator.entry(coordinator).or_default().push(group);
+    }
+    for (coordinator, groups) in by_coordinator {
+        let mut connection = Connection::open(&coordinator.0)?;
+        for some in groups.chunks(GROUPS_PER_DELETION_MAX) {
+            let request = DeleteGroupsRequest::default().with_groups_names(some.to_vec());
+            let answer = connection.call(&request, 0, 2)?;
+            for result in &answer.results {
+                // A group that never committed is forgotten with its last member.
+                if ErrorCode(result.error_code) != ErrorCode::GROUP_ID_NOT_FOUND {
+                    connection.refuse_error(ApiKey::DeleteGroups, result.error_code, None)?;
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 /// `(partition, offset)` each, as a member commits them, or, without a membership, whoever owns a group without members.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, value_parser};
 
 use super::error::CommitsError;
+use crate::bootstrap;
 use crate::quantity;
 
 #[derive(Args)]
@@ -14,7 +15,7 @@ pub struct CommitsArgs {
     #[arg(skip)]
     pub argv: Vec<String>,
     /// Address of any broker
-    #[arg(long, default_value = "127.0.0.1:9092")]
+    #[arg(long, short, default_value_t = bootstrap::unnamed(), value_parser = bootstrap::parse)]
     pub bootstrap: String,
     /// Groups that offsets are committed for; they have no members, so the broker checks no generation
     #[arg(long, default_value_t = 1000, value_parser = value_parser!(u32).range(1..=100_000))]

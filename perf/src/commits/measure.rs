@@ -14,6 +14,7 @@ use super::report::{
 };
 use crate::cli::RunArgs;
 use crate::client::cluster::{Cluster, Settings};
+use crate::client::coordinator::delete_groups;
 use crate::client::error::ClientError;
 use crate::clock::Clock;
 use crate::histogram::LatencyHistogram;
@@ -30,14 +31,18 @@ const START_DELAY: Duration = Duration::from_millis(50);
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A topic of its own, whose partitions hold nothing; it is deleted afterwards, and with it what was committed.
+/// A topic of its own, whose partitions hold nothing; it and the groups are deleted afterwards.
 struct Target<'a> {
     cluster: &'a Cluster,
     topic: String,
+    groups: Vec<String>,
 }
 
 impl Drop for Target<'_> {
     fn drop(&mut self) {
+        if let Err(error) = delete_groups(self.cluster.bootstrap(), &self.groups) {
+            eprintln!("corelog-perf: groups of {} stay: {error}", self.topic);
+        }
         if let Err(error) = self.cluster.delete_topic(&self.topic) {
             eprintln!("corelog-perf: the topic {} stays: {error}", self.topic);
         }
@@ -54,7 +59,8 @@ pub fn measure(
     progress.phase("connecting", None);
     let cluster = Cluster::connect(&arguments.bootstrap)?;
     let run: u32 = rand::random();
-    let target = Target {
+    let mut target = Target {
+        groups: Vec::new(),
         topic: format!("corelog-perf-commits-{run:08x}"),
         cluster: &cluster,
     };
@@ -63,6 +69,7 @@ pub fn measure(
     progress.phase("finding coordinators", None);
     let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (group, address) in coordinators(&cluster, run, arguments.groups)? {
+        target.groups.push(group.clone());
         groups.entry(address).or_default().push(group);
     }
     let coordinators = groups.len();

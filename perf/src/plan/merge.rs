@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::check::{ZIPF_EXPONENT_MAX, within};
 use super::{KeyPlan, LoadPlan, PlanError, ReplayPlan};
+use crate::bootstrap;
 use crate::cli::{AcksArg, RunArgs};
 use crate::client::fetch::FetchLimits;
 use crate::compression::Compression;
@@ -16,7 +17,6 @@ use crate::quantity::Bytes;
 use crate::replay_from::ReplayFrom;
 use crate::workload::{self, Backlog, Workload};
 
-const BOOTSTRAP_DEFAULT: &str = "127.0.0.1:9092";
 const DURATION_DEFAULT: Duration = Duration::from_secs(20);
 const WARMUP_DEFAULT: Duration = Duration::from_secs(2);
 const BATCH_BYTES_DEFAULT: u64 = 131_072;
@@ -83,11 +83,13 @@ impl RunArgs {
                 .driver
                 .as_ref()
                 .map(|path| driver.name.unwrap_or_else(|| path.display().to_string())),
-            bootstrap: self
-                .bootstrap
-                .clone()
-                .or(driver.bootstrap)
-                .unwrap_or_else(|| BOOTSTRAP_DEFAULT.to_owned()),
+            bootstrap: bootstrap::with_ports(
+                &self
+                    .bootstrap
+                    .clone()
+                    .or(driver.bootstrap)
+                    .unwrap_or_else(bootstrap::unnamed),
+            ),
             replication: self.replication.or(driver.replication_factor).unwrap_or(1),
             topic_settings: topic_settings.into_iter().collect(),
             offer: match producers {

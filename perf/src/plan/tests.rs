@@ -73,7 +73,7 @@ fn what_cannot_be_run_is_refused_with_its_flag() {
         })
     ));
     assert!(matches!(
-        plan(&["--bootstrap", "localhost"]),
+        plan(&["--bootstrap", "localhost:"]),
         Err(PlanError::Bootstrap(_))
     ));
 }

@@ -78,6 +78,27 @@ pub fn read_text(directory: &Path) -> Result<String, NoReport> {
     })
 }
 
+#[derive(Debug, thiserror::Error)]
+pub enum OccupiedError {
+    #[error("--out {}: there is something in it already, and no report is written over another: name a new directory", .0.display())]
+    Occupied(PathBuf),
+    #[error("--out {}: {source}", path.display())]
+    Io { path: PathBuf, source: io::Error },
+}
+
+/// Whether a report can go there without writing over anything: the directory is not there, or empty.
+pub fn check_free(directory: &Path) -> Result<(), OccupiedError> {
+    match fs::read_dir(directory).map(|mut entries| entries.next().is_some()) {
+        Ok(false) => Ok(()),
+        Ok(true) => Err(OccupiedError::Occupied(directory.to_owned())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(source) => Err(OccupiedError::Io {
+            path: directory.to_owned(),
+            source,
+        }),
+    }
+}
+
 /// `results/<date>-<name>` from where the tool was started, or with a number behind it if that is there already; the date is UTC's.
 pub fn default_directory(name: &str) -> PathBuf {
     let date = jiff::Timestamp::now().strftime("%Y-%m-%d");
@@ -102,6 +123,13 @@ pub fn write_directory(
     write_histograms(report, histograms, &path).map_err(|source| WriteError { path, source })
 }
 
+pub fn make_directory(directory: &Path) -> Result<(), WriteError> {
+    fs::create_dir_all(directory).map_err(|source| WriteError {
+        path: directory.to_owned(),
+        source,
+    })
+}
+
 /// Writes `report.json`, `report.txt` and `report.html`, whatever they are about.
 pub fn write_files(
     report: &impl serde::Serialize,
@@ -109,10 +137,7 @@ pub fn write_files(
     page: &str,
     directory: &Path,
 ) -> Result<(), WriteError> {
-    fs::create_dir_all(directory).map_err(|source| WriteError {
-        path: directory.to_owned(),
-        source,
-    })?;
+    make_directory(directory)?;
     write_json(report, &directory.join("report.json"))?;
     write_text(text, &directory.join(TEXT_FILE))?;
     write_text(page, &directory.join("report.html"))
@@ -139,4 +164,21 @@ fn write_histograms(report: &Report, histograms: &[RawHistogram], path: &Path) -
             .map_err(|error| io::Error::other(format!("{error:?}")))?;
     }
     file.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_goes_only_where_nothing_is() {
+        let folder = tempfile::tempdir().expect("a directory");
+        assert!(check_free(folder.path()).is_ok());
+        assert!(check_free(&folder.path().join("new")).is_ok());
+        let file = folder.path().join("report.json");
+        fs::write(&file, "old").expect("it is written");
+        let refused = check_free(folder.path()).expect_err("occupied");
+        assert!(refused.to_string().contains("written over"), "{refused}");
+        assert!(check_free(&file).is_err());
+    }
 }

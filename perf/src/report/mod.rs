@@ -19,8 +19,8 @@ mod workloads;
 
 pub use baseline_lines::BaselineLines;
 pub use files::{
-    RawHistogram, WriteError, default_directory, read_text, write_directory, write_files,
-    write_json, write_text,
+    OccupiedError, RawHistogram, WriteError, check_free, default_directory, make_directory,
+    read_text, write_directory, write_files, write_json, write_text,
 };
 pub use groups::GroupsReport;
 pub use headline::Headline;
@@ -44,6 +44,7 @@ use crate::load_stage::LoadStage;
 use crate::outage::Outage;
 use crate::provenance::Provenance;
 use crate::quantity::Rate;
+use crate::ramp::Ramp;
 use crate::replay_from::ReplayFrom;
 use crate::timeline::Second;
 
@@ -195,6 +196,9 @@ pub struct StepReport {
     pub network: NetworkReport,
     /// When acks stopped, and when errors came.
     pub outages: Vec<Outage>,
+    /// Absent if the rate did not rise within the measured part.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ramp: Option<Ramp>,
     /// What each worker did of it, if workers did.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub workers: Vec<WorkerStepReport>,
@@ -244,6 +248,9 @@ pub struct GeneratorReport {
     pub valid: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// What to do about it, if it is not valid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub advice: Option<String>,
 }
 
 /// CPU time over a stretch of the run.

@@ -156,6 +156,7 @@ fn step(rate: Rate, latency: &LatencyHistogram) -> StepReport {
             send_delay: None,
             valid: true,
             reason: None,
+            advice: None,
         },
         errors: BTreeMap::new(),
         consumer_errors: BTreeMap::new(),
@@ -177,6 +178,7 @@ fn step(rate: Rate, latency: &LatencyHistogram) -> StepReport {
         write_amplification: None,
         network: NetworkReport::default(),
         outages: Vec::new(),
+        ramp: None,
         workers: Vec::new(),
         timeline: (0..10).map(|at| second(f64::from(at))).collect(),
     }

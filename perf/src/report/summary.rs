@@ -240,7 +240,13 @@ fn write_remarks(out: &mut String, step: &StepReport, columns: Columns) -> std::
         .as_ref()
         .filter(|_| !step.generator.valid)
     {
-        writeln!(out, "NOT VALID at {rate}: {reason}")?;
+        writeln!(out, "NOT VALID at {rate}: {reason}.")?;
+        if let Some(advice) = &step.generator.advice {
+            writeln!(out, "  What to do: {advice}.")?;
+        }
+    }
+    if let Some(ramp) = &step.ramp {
+        writeln!(out, "RAMP at {rate}: {ramp}.")?;
     }
     if step.unsent_records > 0 {
         writeln!(

@@ -26,6 +26,7 @@ pub use self::idle::idle;
 
 pub use self::error::RunError;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,8 +52,8 @@ use crate::quantity::Rate;
 use crate::record::RunId;
 use crate::report::{
     AuditOutcome, AuditReport, Durability, Headline, RawHistogram, ReadReport, Report, SCHEMA,
-    SCHEMA_VERSION, SearchReport, StepReport, WorkloadReport, default_directory, write_directory,
-    write_json,
+    SCHEMA_VERSION, SearchReport, StepReport, WorkloadReport, check_free, default_directory,
+    write_directory, write_json,
 };
 
 /// Everything that the phases share.
@@ -67,6 +68,8 @@ struct Run<'a> {
     topics: Vec<Arc<Topic>>,
     payloads: PayloadPool,
     crews: Crews,
+    /// What the groups of all steps so far are called.
+    groups: BTreeSet<String>,
     /// Of the groups of all steps so far.
     consumption: Option<Consumption>,
     brokers: Brokers,
@@ -102,6 +105,9 @@ pub struct Finished {
 
 /// What the command line asks for, with its report on disk.
 pub fn run_and_write(arguments: &RunArgs, interrupt: &Interrupt) -> Result<Finished, RunError> {
+    if let Some(directory) = &arguments.out {
+        check_free(directory)?;
+    }
     let mut finished = run_unwritten(arguments, interrupt)?;
     let directory = match (&arguments.out, &arguments.json) {
         (Some(directory), _) => Some(directory.clone()),
@@ -181,14 +187,18 @@ fn run(
         topics,
         payloads,
         crews,
+        groups: BTreeSet::new(),
         consumption: None,
         brokers: measured_brokers,
         progress,
         interrupt,
     };
     let measured = run.measure();
-    if arguments.topic.is_none() && !arguments.keep_topic {
-        run.delete_topics(&created);
+    if !arguments.keep_topic {
+        run.delete_groups();
+        if arguments.topic.is_none() {
+            run.delete_topics(&created);
+        }
     }
     let complete = measured.failure.is_none() && !run.interrupt.is_asked();
     let baseline_after = if complete {

@@ -1,10 +1,11 @@
 //! A search's trials as steps: a step for each, a verdict, the next one.
 
 use super::error::RunError;
+use super::generator::judged_by;
 use super::proof::Loss;
 use super::step::StepPlan;
 use super::{Measured, Run};
-use crate::offer::{RateUnit, SearchPlan};
+use crate::offer::{Hold, RateUnit, SearchPlan};
 use crate::producer::ledger::Ledger;
 use crate::report::{RawHistogram, SearchReport, StepReport, TryKind, TryReport};
 use crate::search::{Finding, Judge, Outcome, RateSearch, Trial, WITHIN_SHARE};
@@ -62,7 +63,11 @@ impl Run<'_> {
             measured.histograms.extend(histograms);
             if confirmed {
                 report.found_mb_per_s = step.report.offered_mb_per_s;
-                measured.steps.push(step.report);
+                let mut found = step.report;
+                if let Hold::Latency(bound) = plan.hold {
+                    found.generator = judged_by(bound, found.generator);
+                }
+                measured.steps.push(found);
             }
             if early {
                 return Ok(None);

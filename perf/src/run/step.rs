@@ -8,7 +8,7 @@ use super::conduct::Conducted;
 use super::course::Course;
 use super::crews::{Brought, Crews};
 use super::error::RunError;
-use super::generator::judge;
+use super::generator::{advised, judge};
 use super::groups;
 use crate::client::error::ClientError;
 use crate::consumer::{ReadPlan, plans};
@@ -20,6 +20,7 @@ use crate::producer::batch::ProducerIdentity;
 use crate::producer::ledger::Ledger;
 use crate::progress::Extent;
 use crate::quantity::Rate;
+use crate::ramp::ramp;
 use crate::record::ProducerNumber;
 use crate::report::{
     CpuReport, GeneratorReport, Loop, NetworkReport, RawHistogram, StepReport, WorkerStepReport,
@@ -88,6 +89,8 @@ impl Run<'_> {
     pub(super) fn step(&mut self, plan: StepPlan) -> Result<StepOutcome, RunError> {
         let starts = self.end_offsets()?;
         let order = self.load_order(plan, &starts)?;
+        self.groups
+            .extend(order.members.iter().map(|member| member.group.clone()));
         let schedules = order.producers.iter().map(|it| it.schedule).collect();
         let readings = u64::from(self.plan.subscriptions) * u64::from(self.plan.consumers > 0);
         let mut crews = std::mem::take(&mut self.crews);
@@ -102,7 +105,7 @@ impl Run<'_> {
         if conducted.lost.is_none() {
             conducted.lost = self.crews.compare_clocks().err();
         }
-        self.outcome(plan.rate, conducted, course, &starts)
+        self.outcome(plan, conducted, course, &starts)
     }
 
     fn put_load_on(
@@ -236,11 +239,12 @@ impl Run<'_> {
 
     fn outcome(
         &mut self,
-        rate: Rate,
+        plan: StepPlan,
         conducted: Conducted,
         course: Course,
         starts: &[Vec<i64>],
     ) -> Result<StepOutcome, RunError> {
+        let rate = plan.rate;
         let Conducted {
             brought,
             lost,
@@ -327,7 +331,7 @@ impl Run<'_> {
                 .summary()
                 .and_then(|_| self.crews.end_to_end_uncertainty_ms()),
             groups: of_groups.as_ref().map(|(report, _)| report.clone()),
-            generator: with_workers(generator, &workers),
+            generator: advised(with_workers(generator, &workers), &cpu.machine),
             errors,
             consumer_errors,
             resent,
@@ -348,6 +352,15 @@ impl Run<'_> {
             },
             workers,
             outages: outages(&course.timeline.seconds),
+            // The stages of a backlog differ by themselves.
+            ramp: match self.plan.backlog {
+                None => ramp(
+                    &course.timeline.seconds,
+                    plan.warmup.as_secs_f64(),
+                    (plan.warmup + plan.duration).as_secs_f64(),
+                ),
+                Some(_) => None,
+            },
             timeline: course.timeline.seconds.clone(),
         };
         let mut by_name = vec![

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::Run;
 use crate::client::cluster::{Cluster, Topic};
+use crate::client::coordinator::delete_groups;
 use crate::client::error::ClientError;
 use crate::plan::LoadPlan;
 use crate::producer::ledger::Ledger;
@@ -106,6 +107,20 @@ impl Run<'_> {
                 }
                 ends => return ends,
             }
+        }
+    }
+
+    /// Of all steps. They say nothing to anybody once the load is over.
+    pub(super) fn delete_groups(&mut self) {
+        let groups: Vec<String> = std::mem::take(&mut self.groups).into_iter().collect();
+        if groups.is_empty() {
+            return;
+        }
+        if let Err(error) = delete_groups(self.cluster.bootstrap(), &groups) {
+            self.progress.note(&format!(
+                "the groups {} could not be deleted: {error}",
+                groups.join(", ")
+            ));
         }
     }
 

@@ -3,11 +3,14 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use serde::Deserialize;
 
 use super::SeriesError;
 use crate::cli::RunArgs;
+use crate::plan::PlanError;
+use crate::rerun::{SHORT_BOOTSTRAP, without};
 
 /// Decided for each run by the series.
 const OWN_FLAGS: [&str; 6] = [
@@ -16,6 +19,22 @@ const OWN_FLAGS: [&str; 6] = [
     "--json",
     "--runs",
     "--broker-pid",
+    "--broker-metrics",
+];
+
+/// What a load that only warms does not have, or has otherwise.
+const NOT_OF_A_WARMING: [&str; 12] = [
+    "--rate",
+    "--hold",
+    "--try-duration",
+    "--duration",
+    "--warmup",
+    "--backlog",
+    "--backlog-drain-ratio",
+    "--rebalance-every",
+    "--baseline-seconds",
+    "--read-duration",
+    "--audit",
     "--broker-metrics",
 ];
 
@@ -32,7 +51,10 @@ impl Case {
     /// For several clusters, so that it must not name one.
     pub fn for_clusters(name: &str, what: &str, flags: Vec<String>) -> Result<Self, SeriesError> {
         let flag_of = |argument: &String| {
-            let flag = argument.split('=').next().unwrap_or_default();
+            let flag = match argument.split('=').next().unwrap_or_default() {
+                short if short.starts_with(SHORT_BOOTSTRAP) => "--bootstrap",
+                flag => flag,
+            };
             OWN_FLAGS.into_iter().find(|own| *own == flag)
         };
         match flags.iter().find_map(flag_of) {
@@ -73,6 +95,51 @@ impl Case {
 
     pub fn flags(&self) -> &[String] {
         &self.flags
+    }
+
+    /// Where the case's own flags or driver say that its cluster is.
+    pub fn bootstrap(&self) -> Result<String, PlanError> {
+        Ok(self.known_arguments(&[]).plan()?.bootstrap)
+    }
+
+    pub fn only_reads(&self) -> Result<bool, PlanError> {
+        Ok(self.known_arguments(&[]).plan()?.only_reads())
+    }
+
+    /// The case's load as fast as it goes, and nothing beside it.
+    pub fn warming(
+        &self,
+        bootstrap: Option<&str>,
+        duration: Duration,
+    ) -> Result<RunArgs, PlanError> {
+        let flags = without(self.flags.clone(), &NOT_OF_A_WARMING);
+        let warming = Self {
+            flags,
+            ..self.clone()
+        };
+        let duration = format!("{}ms", duration.as_millis());
+        let mut more: Vec<String> = ["--rate", "max", "--warmup", "0s", "--duration", &duration]
+            .map(str::to_owned)
+            .into();
+        let off = [
+            "--baseline-seconds",
+            "0s",
+            "--read-duration",
+            "0s",
+            "--audit",
+            "off",
+        ];
+        more.extend(off.map(str::to_owned));
+        if let Some(bootstrap) = bootstrap {
+            more.extend(["--bootstrap".to_owned(), bootstrap.to_owned()]);
+        }
+        Ok(warming.known_arguments(&more))
+    }
+
+    /// Of flags that were taken when the case was made, with some that go with all of them.
+    fn known_arguments(&self, more: &[String]) -> RunArgs {
+        self.arguments(more)
+            .expect("the flags are known to be good")
     }
 
     /// The run with `more` flags behind the case's own.
@@ -163,7 +230,7 @@ fn without_overridden(flags: Vec<String>, more: &[String]) -> Vec<String> {
         .map(|flag| name_of(flag))
         .collect();
     let overridden: Vec<&str> = overridden.iter().map(String::as_str).collect();
-    crate::rerun::without(flags, &overridden)
+    without(flags, &overridden)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::cli::ArgvError;
 use crate::plan::PlanError;
+use crate::report::OccupiedError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum SeriesError {
@@ -35,6 +36,8 @@ pub enum SeriesError {
     Plan { case: String, source: PlanError },
     #[error("the case '{case}' has {flag}, which the series itself decides on")]
     OwnFlag { case: String, flag: &'static str },
+    #[error(transparent)]
+    Occupied(#[from] OccupiedError),
     #[error("both clusters are called '{name}'")]
     SameContender { name: String },
     #[error("--runs must be from 1 to {max}, not {got}")]

@@ -20,10 +20,11 @@ pub use turns::{Contender, Series};
 use std::path::Path;
 
 use crate::columns::Columns;
-use crate::report::{WriteError, write_json, write_text};
+use crate::report::{WriteError, make_directory, write_json, write_text};
 
 /// Writes `report.json`, `report.txt` and `report.html` beside the directories of the runs.
 fn write_directory(report: &SeriesReport, directory: &Path) -> Result<(), WriteError> {
+    make_directory(directory)?;
     write_json(report, &directory.join("report.json"))?;
     write_text(
         &text(report, Columns::OF_A_FILE),

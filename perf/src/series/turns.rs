@@ -5,19 +5,22 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::str::FromStr;
+use std::time::Duration;
 
 use super::case::{Case, is_directory_name, read_set};
 use super::report::{CaseReport, ContenderReport, SERIES_SCHEMA, SERIES_SCHEMA_VERSION};
 use super::{SeriesError, SeriesReport, write_directory};
+use crate::bootstrap::with_ports;
 use crate::cli::{RunArgs, VersusArgs};
+use crate::client::cluster::Cluster;
 use crate::compare::{Comparison, Side};
 use crate::interrupt::Interrupt;
 use crate::provenance::{Machine, Tool, unix_ms_now};
 use crate::report::{
-    AuditOutcome, Loop, Report, StepReport, WriteError, default_directory, number,
+    AuditOutcome, Loop, Report, StepReport, WriteError, check_free, default_directory, number,
 };
 use crate::rerun::without;
-use crate::run;
+use crate::run::{self, RunError};
 
 /// More runs than anybody waits for.
 const RUNS_MAX: u32 = 1_000;
@@ -39,7 +42,7 @@ impl FromStr for Contender {
             Some((name, bootstrap)) if is_directory_name(name) && !bootstrap.is_empty() => {
                 Ok(Self {
                     name: name.to_owned(),
-                    bootstrap: Some(bootstrap.to_owned()),
+                    bootstrap: Some(with_ports(bootstrap)),
                 })
             }
             _ => Err(format!("'{text}' is not NAME=HOST:PORT")),
@@ -53,6 +56,8 @@ pub struct Series {
     contenders: Vec<Contender>,
     /// Of each case on each cluster.
     runs: u32,
+    /// Load on each cluster before the first turn.
+    warm: Duration,
     /// Run before each turn with the cluster's name behind it; the turn begins when it has ended well.
     switch: Option<PathBuf>,
     pub directory: PathBuf,
@@ -87,6 +92,7 @@ impl Series {
             }],
             runs: arguments.runs,
             switch: None,
+            warm: Duration::ZERO,
             directory: arguments
                 .out
                 .clone()
@@ -105,6 +111,7 @@ impl Series {
             cases,
             contenders: vec![arguments.a, arguments.b],
             runs: arguments.runs,
+            warm: arguments.warm,
             switch: arguments.switch,
             directory: arguments.out.unwrap_or_else(|| default_directory("versus")),
         };
@@ -118,12 +125,41 @@ impl Series {
                 max: RUNS_MAX,
             });
         }
+        check_free(&self.directory)?;
         match &self.contenders[..] {
             [one, other] if one.name == other.name => Err(SeriesError::SameContender {
                 name: one.name.clone(),
             }),
             _ => Ok(self),
         }
+    }
+
+    /// What must be before the first turn: every cluster answers, and none is measured cold. A command that switches clusters says
+    /// for itself which of them is there.
+    pub fn make_ready(&self, interrupt: &Interrupt) -> Result<(), RunError> {
+        let Some(case) = self.cases.first().filter(|_| self.switch.is_none()) else {
+            return Ok(());
+        };
+        for contender in &self.contenders {
+            let named = contender.bootstrap.clone();
+            let bootstrap = match named {
+                Some(bootstrap) => bootstrap,
+                None => case.bootstrap()?,
+            };
+            Cluster::connect(&bootstrap)?;
+        }
+        if self.warm.is_zero() || case.only_reads()? {
+            return Ok(());
+        }
+        for contender in &self.contenders {
+            if interrupt.is_asked() {
+                break;
+            }
+            eprintln!("== {}, warming ==", contender.name);
+            let warming = case.warming(contender.bootstrap.as_deref(), self.warm);
+            run::run_unwritten(&warming?, interrupt)?;
+        }
+        Ok(())
     }
 
     /// All turns. The summary is on disk after each case, so that what was measured is there whatever ends the series.

@@ -1,16 +1,39 @@
 //! Why there are no unit costs.
 
 use crate::client::error::ClientError;
+use crate::quantity::Bytes;
+use crate::report::OccupiedError;
 use crate::run::RunError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum UnitCostsError {
     #[error("--{flag} must be more than 0")]
     Zero { flag: &'static str },
+    #[error(transparent)]
+    Occupied(#[from] OccupiedError),
     #[error("the run '{name}' cannot be made: {reason}")]
     CommandLine { name: String, reason: String },
     #[error("the run '{name}': {source}")]
     Run { name: String, source: RunError },
+    #[error(
+        "--rate {asked_mb_per_s:.1}MB/s is too much: this broker takes {takes_mb_per_s:.1} MB/s in batches of {batch} beside a consumer, and \
+         paced runs need room; at most --rate {most_mb_per_s:.0}MB/s, or leave --rate out"
+    )]
+    RateTooHigh {
+        asked_mb_per_s: f64,
+        takes_mb_per_s: f64,
+        most_mb_per_s: f64,
+        batch: Bytes,
+    },
+    #[error(
+        "the run '{name}' is of no use, nor was it when it was repeated: the broker took {took_mb_per_s:.1} of {offered_mb_per_s:.1} MB/s; --rate sets a \
+         lower rate"
+    )]
+    RateMissed {
+        name: String,
+        took_mb_per_s: f64,
+        offered_mb_per_s: f64,
+    },
     #[error("the run '{name}' is of no use: {reason}")]
     NotValid { name: String, reason: String },
     #[error(
@@ -27,7 +50,10 @@ impl UnitCostsError {
     /// Whether nobody could run what was asked for.
     pub fn is_usage(&self) -> bool {
         match self {
-            Self::Zero { .. } | Self::CommandLine { .. } => true,
+            Self::Zero { .. }
+            | Self::Occupied(_)
+            | Self::RateTooHigh { .. }
+            | Self::CommandLine { .. } => true,
             Self::Run { source, .. } => source.is_usage(),
             _ => false,
         }

@@ -6,7 +6,9 @@ use std::time::Duration;
 use clap::{Args, value_parser};
 
 use super::error::UnitCostsError;
+use crate::bootstrap;
 use crate::quantity;
+use crate::report::check_free;
 
 #[derive(Args)]
 pub struct UnitCostsArgs {
@@ -14,15 +16,16 @@ pub struct UnitCostsArgs {
     #[arg(skip)]
     pub argv: Vec<String>,
     /// Address of the broker; it should have nothing else to do
-    #[arg(long, default_value = "127.0.0.1:9092")]
+    #[arg(long, short, default_value_t = bootstrap::unnamed(), value_parser = bootstrap::parse)]
     pub bootstrap: String,
     /// Process of the broker on this machine [default: who listens on the bootstrap port]
     #[arg(long)]
     pub broker_pid: Option<u32>,
     /// What producers send in all paced runs. CPU for each byte and request falls as a broker gets busier, so that costs
-    /// hold near the rate that they were measured at
-    #[arg(long, default_value = "50MB/s", value_parser = quantity::bytes_per_s)]
-    pub rate: u64,
+    /// hold near the rate that they were measured at. A short run before all others shows what the broker takes in the smallest
+    /// batches, beside a consumer; a rate that leaves it no room is refused [default: 50MB/s, or half of that if it is less]
+    #[arg(long, value_parser = quantity::bytes_per_s)]
+    pub rate: Option<u64>,
     /// How long each of the runs and idle windows is measured
     #[arg(long, default_value = "5s", value_parser = quantity::duration)]
     pub duration: Duration,
@@ -43,7 +46,7 @@ pub struct UnitCostsArgs {
     /// Write the report to this file
     #[arg(long)]
     pub json: Option<PathBuf>,
-    /// Write report.json, report.html and report.txt into this directory
+    /// Write report.json, report.html and report.txt into this directory, which is new, or empty
     #[arg(long)]
     pub out: Option<PathBuf>,
 }
@@ -52,6 +55,9 @@ impl UnitCostsArgs {
     pub fn check(&self) -> Result<(), UnitCostsError> {
         if self.duration.is_zero() {
             return Err(UnitCostsError::Zero { flag: "duration" });
+        }
+        if let Some(directory) = &self.out {
+            check_free(directory)?;
         }
         match self.fill_duration {
             Some(Duration::ZERO) => Err(UnitCostsError::Zero {

@@ -1,5 +1,7 @@
 //! The order of the runs, and what comes of them.
 
+use std::time::Duration;
+
 use super::cost::{Check, Costs, Load, Segment};
 use super::error::UnitCostsError;
 use super::fit::{Fit, Point, fit};
@@ -19,6 +21,16 @@ const BATCH_BYTES: [u64; 3] = [1_000_000, 131_072, 32_768];
 /// Of the check: in no fit.
 const CHECK_BATCH_BYTES: u64 = 65_536;
 
+/// Bytes a second, where the broker takes enough.
+const RATE_DEFAULT: u64 = 50_000_000;
+
+/// Of what the broker takes as fast as it goes: more is taken only in its best moments.
+const ASKED_SHARE_MAX: f64 = 0.9;
+const DEFAULT_SHARE_MAX: f64 = 0.5;
+
+/// Long enough to see what a broker takes.
+const PROBE_DURATION: Duration = Duration::from_secs(2);
+
 /// A log written for so many times the duration is larger than what a broker holds by itself, as far as seen.
 const FILL_DURATIONS: u32 = 2;
 
@@ -34,6 +46,7 @@ pub fn measure(
     interrupt: &Interrupt,
 ) -> Result<UnitCostsReport, UnitCostsError> {
     flags.check()?;
+    let rate = paced_rate(flags, interrupt)?;
     let paced = |batch_bytes: u64, has_consumer: bool| Shape {
         name: format!(
             "batches of {}{}",
@@ -44,7 +57,7 @@ pub fn measure(
                 ""
             }
         ),
-        rate_bytes_per_s: Some(flags.rate),
+        rate_bytes_per_s: Some(rate),
         duration: flags.duration,
         batch_bytes,
         has_consumer,
@@ -99,6 +112,45 @@ pub fn measure(
         },
         last,
     ))
+}
+
+/// The rate of all paced runs. Known before anything is measured, and with it that the broker's CPU can be seen at all.
+fn paced_rate(flags: &UnitCostsArgs, interrupt: &Interrupt) -> Result<u64, UnitCostsError> {
+    let [.., smallest] = BATCH_BYTES;
+    let shape = Shape {
+        name: format!("what the broker takes in batches of {}", Bytes(smallest)),
+        rate_bytes_per_s: None,
+        duration: flags.duration.min(PROBE_DURATION),
+        batch_bytes: smallest,
+        has_consumer: true,
+        partitions: flags.partitions,
+        topic: None,
+        reads_back: false,
+    };
+    let (probe, _) = stretch::run(flags, &shape, interrupt)?;
+    let rate = rate_of(flags.rate, probe.produced_mb_per_s)?;
+    eprintln!(
+        "paced runs at {:.1} MB/s, of {:.1} MB/s that it takes",
+        rate as f64 / 1e6,
+        probe.produced_mb_per_s
+    );
+    Ok(rate)
+}
+
+/// What was asked for, if it leaves the broker room, or else what does.
+fn rate_of(asked: Option<u64>, takes_mb_per_s: f64) -> Result<u64, UnitCostsError> {
+    let takes = takes_mb_per_s * 1e6;
+    let most = takes * ASKED_SHARE_MAX;
+    match asked {
+        Some(asked) if asked as f64 > most => Err(UnitCostsError::RateTooHigh {
+            asked_mb_per_s: asked as f64 / 1e6,
+            takes_mb_per_s,
+            most_mb_per_s: (most / 1e6).floor(),
+            batch: Bytes(BATCH_BYTES[BATCH_BYTES.len() - 1]),
+        }),
+        Some(asked) => Ok(asked),
+        None => Ok(RATE_DEFAULT.min((takes * DEFAULT_SHARE_MAX) as u64).max(1)),
+    }
 }
 
 /// What the report is put together from.
@@ -367,6 +419,20 @@ mod tests {
         assert!(fits.produce.residual_max > 0.05, "one line holds for all");
         let mixed = stretch(CHECK_BATCH_BYTES, true);
         assert!(Check::of(&costs, &mixed.load(), mixed.broker_cores).holds);
+    }
+
+    #[test]
+    fn a_rate_that_leaves_the_broker_no_room_is_refused_and_the_default_is_a_lower_one() {
+        assert_eq!(rate_of(None, 1_000.0).unwrap(), 50_000_000);
+        assert_eq!(rate_of(None, 22.0).unwrap(), 11_000_000);
+        assert_eq!(rate_of(Some(15_000_000), 22.0).unwrap(), 15_000_000);
+        let refused = rate_of(Some(50_000_000), 22.0).unwrap_err();
+        assert!(refused.is_usage());
+        let text = refused.to_string();
+        assert!(
+            text.contains("takes 22.0 MB/s") && text.contains("--rate 19MB/s"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::report::number;
 pub fn page(report: &UnitCostsReport) -> String {
     let machine = &report.provenance.machine;
     let body = html! {
-        @if let Some(reason) = &report.reason { p class="bad" { "Not valid: " (reason) "." } }
+        @if let Some(reason) = &report.reason { p class="bad" { "Not valid: " (reason) ". Repeat it when nothing else runs on the machine, with a longer --duration, on a broker that was just started." } }
         p {
             "CPU and memory of one broker by what it does, from short runs of known loads at "
             (report.workload.producer_rates.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")) "."

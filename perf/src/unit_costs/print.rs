@@ -168,7 +168,11 @@ fn write_all(out: &mut String, report: &UnitCostsReport, columns: Columns) -> st
         writeln!(out, "{remark}")?;
     }
     if let Some(reason) = &report.reason {
-        writeln!(out, "NOT VALID: {reason}")?;
+        writeln!(out, "NOT VALID: {reason}.")?;
+        writeln!(
+            out,
+            "  What to do: repeat it when nothing else runs on the machine, with a longer --duration, on a broker that was just started."
+        )?;
     }
     Ok(())
 }

@@ -39,10 +39,12 @@ pub fn summary(report: &Report) -> Markup {
         @for step in report.steps.iter().filter(|step| !step.generator.valid) {
             p class="bad" {
                 "Not valid at " (step.rate) ": "
-                (step.generator.reason.as_deref().unwrap_or("the generator's own lag distorts the result"))
+                (step.generator.reason.as_deref().unwrap_or("the generator's own lag distorts the result")) "."
             }
+            @if let Some(advice) = &step.generator.advice { p class="remark" { "What to do: " (advice) "." } }
         }
         @for step in &report.steps {
+            @if let Some(ramp) = &step.ramp { p class="remark" { "At " (step.rate) " " (ramp) "." } }
             @for outage in &step.outages {
                 p class="bad" { "At " (step.rate) " " (outage) "." }
             }

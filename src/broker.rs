@@ -4,6 +4,7 @@
 //! After a crash: the next start finds the data directory as `storage` and `controller` left it.
 
 mod controller_thread;
+pub mod descriptor_budget;
 mod recovery;
 mod shard_thread;
 
@@ -17,6 +18,7 @@ use crate::admin::{AdminError, AdminServer, Phase, Readiness};
 use crate::config::{BrokerConfig, Cores, HostPort};
 use crate::controller::{Controller, ControllerCommand, ControllerError};
 use crate::io::clock::Clock;
+use crate::io::descriptors::DescriptorShare;
 use crate::io::dir_lock::{DirLock, DirLockError};
 use crate::io::executor::{self, Core, ExecutorError, ExecutorThread};
 use crate::io::mesh::{self, ForeignSender, foreign_lane};
@@ -24,13 +26,14 @@ use crate::io::net::{self, BoundListener, NetError};
 use crate::io::page_toucher;
 use crate::metrics::MetricsRegistry;
 use crate::model::ShardId;
-use crate::model::limits::{DRAIN_MS, FOREIGN_MESSAGES_MAX, OPEN_FILES_PERCENT_MAX};
+use crate::model::limits::{DRAIN_MS, FOREIGN_MESSAGES_MAX};
 use crate::shard::cache_budget::CacheBudget;
 use crate::shard::call::ReplyTo;
 use crate::shard::command::{Command, Message};
 use crate::shard::log_dir::LogDir;
 use crate::shard::placement;
 
+use descriptor_budget::{DescriptorBudget, TooFewDescriptors};
 pub use recovery::{Progress, RecoverAllError};
 use shard_thread::ShardSeat;
 
@@ -62,6 +65,8 @@ pub enum StartError {
     ControllerThread(#[source] std::io::Error),
     #[error("cores={0}: this process may not use that core")]
     NoSuchCore(usize),
+    #[error(transparent)]
+    Descriptors(#[from] TooFewDescriptors),
 }
 
 /// A running broker.
@@ -108,9 +113,16 @@ impl Broker {
         page_toucher::start();
         let plan = CorePlan::of(&config)?;
         let shard_count = u16::try_from(plan.shards.len()).expect("cores are bounded");
+        let descriptors = DescriptorBudget::of_process(&config, plan.shards.len())?;
         let readiness = Arc::new(Readiness::default());
         let metrics = MetricsRegistry::new(shard_count);
-        let admin = AdminServer::start(&config.admin_listener, metrics.clone(), readiness.clone())?;
+        metrics.set_descriptor_budget(descriptors.parts());
+        let admin = AdminServer::start(
+            &config.admin_listener,
+            metrics.clone(),
+            readiness.clone(),
+            descriptors.admin,
+        )?;
         let controller = Controller::open(&data, &config)?;
         let image = controller.image().clone();
         let config = Arc::new(controller.config().clone());
@@ -132,10 +144,10 @@ impl Broker {
             .iter()
             .map(|(listener, _)| listener.local_addr())
             .collect();
+        let connection_descriptors = DescriptorShare::new(descriptors.connections);
         let clock = Clock::system();
         let log_dir = LogDir::new(data);
         let cache_budget = CacheBudget::new(tail_cache_bytes(&config), threads);
-        let open_files_max = open_files_max() / threads;
         let (ended, shards_ended) = crossbeam::channel::bounded(threads);
         let mut lanes = Vec::with_capacity(threads);
         let mut shards = Vec::with_capacity(threads);
@@ -161,7 +173,8 @@ impl Broker {
                 metrics: metrics.clone(),
                 log_dir: log_dir.clone(),
                 cache_budget: cache_budget.clone(),
-                open_files_max,
+                open_files_max: descriptors.segments_per_shard,
+                connection_descriptors: connection_descriptors.clone(),
                 ended,
             };
             shards.push(executor::spawn(
@@ -311,6 +324,11 @@ impl CorePlan {
     }
 }
 
+/// How many shards a broker with these settings has; 1 where they name a core that is not there, which a start refuses.
+pub fn shard_count(config: &BrokerConfig) -> usize {
+    CorePlan::of(config).map_or(1, |plan| plan.shards.len())
+}
+
 /// For each shard its sockets of all listeners, with what clients of each are told to connect to.
 fn bind_all(
     config: &BrokerConfig,
@@ -365,11 +383,4 @@ fn tail_cache_bytes(config: &BrokerConfig) -> usize {
         (info.totalram as u64).saturating_mul(u64::from(info.mem_unit.max(1))) / 16
     };
     usize::try_from(config.log_tail_cache_bytes.unwrap_or_else(sixteenth)).unwrap_or(usize::MAX)
-}
-
-fn open_files_max() -> usize {
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile)
-        .current
-        .unwrap_or(1 << 20);
-    (limit * OPEN_FILES_PERCENT_MAX / 100) as usize
 }

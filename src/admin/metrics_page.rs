@@ -34,6 +34,7 @@ pub(super) struct Figures {
 impl Collector for Figures {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         self.encode_process(&mut encoder)?;
+        self.encode_budgets(&mut encoder)?;
         self.encode_directory(&mut encoder)?;
         self.encode_shards(&mut encoder)?;
         self.encode_apis(&mut encoder)
@@ -83,10 +84,30 @@ impl Figures {
             process.open_fds as f64,
         )?;
         gauge(
+            "process_max_fds",
+            "How many file descriptors may be open",
+            process.max_fds as f64,
+        )?;
+        gauge(
             "process_start_time_seconds",
             "When the process started, since 1970",
             started,
         )
+    }
+
+    fn encode_budgets(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let budgets = [(
+            "corelog_descriptor_budget",
+            "File descriptors that each part of the broker may have, as divided at the start",
+            self.metrics.descriptor_budget(),
+        )];
+        for (name, help, parts) in budgets {
+            let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            for &(part, value) in parts {
+                ConstGauge::new(value).encode(family.encode_family(&[("part", part)])?)?;
+            }
+        }
+        Ok(())
     }
 
     fn encode_directory(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {

@@ -1,4 +1,21 @@
-use std::fs;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use crate::io::descriptors::{self, OpenDescriptors};
+
+/// What `/proc` is read through: opened once and kept, since the figures matter most when there is no descriptor left to open it with.
+static SOURCES: OnceLock<Mutex<Sources>> = OnceLock::new();
+
+#[derive(Debug, Default)]
+struct Sources {
+    descriptors: Option<OpenDescriptors>,
+    stat: Option<File>,
+}
+
+/// More than the line of `/proc/PID/stat` ever takes.
+const STAT_BYTES_MAX: usize = 4096;
 
 /// What the kernel says of this process, under the names that Prometheus client libraries agree on.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -6,20 +23,42 @@ pub(super) struct ProcessFigures {
     pub(super) cpu_seconds: f64,
     pub(super) resident_memory_bytes: u64,
     pub(super) open_fds: u64,
+    /// The limit of these.
+    pub(super) max_fds: u64,
 }
 
 impl ProcessFigures {
     /// Where `/proc` cannot be read the figures are 0: a page with the rest is worth more than none.
     pub(super) fn read() -> Self {
-        let open_fds = fs::read_dir("/proc/self/fd").map_or(0, |entries| entries.count() as u64);
-        let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+        let sources = SOURCES.get_or_init(|| Mutex::new(Sources::open()));
+        let sources = sources.lock().unwrap_or_else(PoisonError::into_inner);
+        let open_fds = sources.descriptors.as_ref().map(OpenDescriptors::count);
+        let stat = sources.stat.as_ref().map(read_stat);
+        let stat = stat.and_then(Result::ok).unwrap_or_default();
         let ticks_per_second = rustix::param::clock_ticks_per_second();
         Self {
-            open_fds,
+            open_fds: open_fds.and_then(Result::ok).unwrap_or_default(),
+            max_fds: descriptors::limit_in_force(),
             ..parse_stat(&stat, ticks_per_second, rustix::param::page_size() as u64)
                 .unwrap_or_default()
         }
     }
+}
+
+impl Sources {
+    fn open() -> Self {
+        Self {
+            descriptors: OpenDescriptors::new().ok(),
+            stat: File::open("/proc/self/stat").ok(),
+        }
+    }
+}
+
+/// The kernel makes the line anew for each read from its start.
+fn read_stat(file: &File) -> io::Result<String> {
+    let mut line = [0; STAT_BYTES_MAX];
+    let length = file.read_at(&mut line, 0)?;
+    Ok(String::from_utf8_lossy(&line[..length]).into_owned())
 }
 
 /// Reads `/proc/PID/stat` (proc(5)): fields are counted behind the command's closing parenthesis, because the command may
@@ -40,6 +79,7 @@ fn parse_stat(stat: &str, ticks_per_second: u64, page_bytes: u64) -> Option<Proc
         cpu_seconds: (field(UTIME)? + field(STIME)?) as f64 / ticks_per_second as f64,
         resident_memory_bytes: field(RSS_PAGES)? * page_bytes,
         open_fds: 0,
+        max_fds: 0,
     })
 }
 
@@ -60,6 +100,8 @@ mod tests {
     #[test]
     fn this_process_has_memory_and_open_files() {
         let figures = ProcessFigures::read();
+        assert!(figures.max_fds > figures.open_fds, "{figures:?}");
+        assert!(ProcessFigures::read().cpu_seconds >= figures.cpu_seconds);
         assert!(
             figures.resident_memory_bytes > 0 && figures.open_fds > 0,
             "{figures:?}"

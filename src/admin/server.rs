@@ -19,11 +19,12 @@ use super::connection_limit::{LimitedListener, Limits};
 use super::disk_growth::DiskGrowth;
 use super::liveness::{Liveness, SAMPLE_INTERVAL};
 use super::metrics_page::Figures;
+use super::process::ProcessFigures;
 use super::readiness::{Phase, Readiness};
 use super::status_page::{self, Rates};
 use super::throughput::Throughput;
 use crate::config::HostPort;
-use crate::metrics::MetricsRegistry;
+use crate::metrics::{Gauge, MetricsRegistry};
 
 #[derive(Debug, thiserror::Error)]
 pub enum AdminError {
@@ -68,8 +69,13 @@ impl AdminServer {
         listener: &HostPort,
         metrics: MetricsRegistry,
         readiness: Arc<Readiness>,
+        connections_max: usize,
     ) -> Result<Self, AdminError> {
-        Self::start_limited(listener, metrics, readiness, Limits::default())
+        let limits = Limits {
+            connections_max,
+            ..Limits::default()
+        };
+        Self::start_limited(listener, metrics, readiness, limits)
     }
 
     fn start_limited(
@@ -94,6 +100,8 @@ impl AdminServer {
             .enable_time()
             .build()
             .map_err(AdminError::Thread)?;
+        // Opens what figures of the process are read through, as long as there are descriptors.
+        let _first = ProcessFigures::read();
         let pages = Arc::new(Pages::new(metrics, readiness));
         let (stop, stopped) = oneshot::channel();
         let serve = async move {
@@ -217,6 +225,12 @@ async fn healthz(State(pages): State<Arc<Pages>>) -> (StatusCode, String) {
 
 async fn readyz(State(pages): State<Arc<Pages>>) -> (StatusCode, String) {
     let phase = pages.readiness.phase();
+    let mut shards = pages.metrics.shards().iter();
+    if phase == Phase::Ready && shards.any(|it| it.gauge(Gauge::LogDirectoriesOffline) > 0) {
+        // Nothing is confirmed any more; a restart may help.
+        let message = "log directory offline\n".to_owned();
+        return (StatusCode::SERVICE_UNAVAILABLE, message);
+    }
     let status = if phase == Phase::Ready {
         StatusCode::OK
     } else {
@@ -320,7 +334,7 @@ mod tests {
     fn an_address_in_use_is_an_error_that_names_it() {
         let (server, readiness) = start();
         let taken = loopback(server.address().port());
-        let error = AdminServer::start(&taken, MetricsRegistry::new(1), readiness).unwrap_err();
+        let error = AdminServer::start(&taken, MetricsRegistry::new(1), readiness, 1).unwrap_err();
         assert!(error.to_string().contains(&taken.to_string()), "{error}");
     }
 

@@ -137,6 +137,7 @@ pub fn of_partition(error: &PartitionError) -> ResponseError {
         PartitionError::OnlyCompacted => ResponseError::PolicyViolation,
         PartitionError::NoRoom(_)
         | PartitionError::DiskFull(_)
+        | PartitionError::Shortage(_)
         | PartitionError::LogDirOffline(_)
         | PartitionError::Read(_)
         | PartitionError::Checkpoint(_) => ResponseError::KafkaStorageError,

@@ -12,6 +12,7 @@ use crate::api::controller_client::{ControllerClient, ControllerGone};
 use crate::config::{BrokerConfig, HostPort};
 use crate::controller::ControllerCommand;
 use crate::io::clock::Clock;
+use crate::io::descriptors::DescriptorShare;
 use crate::io::disk::{LogFile, OpenMode};
 use crate::io::mesh::{ForeignReceiver, MeshSeat};
 use crate::io::net::BoundListener;
@@ -44,6 +45,7 @@ pub struct ShardSeat {
     pub log_dir: LogDir,
     pub cache_budget: CacheBudget,
     pub open_files_max: usize,
+    pub connection_descriptors: DescriptorShare,
     /// Told when the shard has stopped and its clients have their answers.
     pub ended: Sender<ShardId>,
 }
@@ -81,7 +83,7 @@ pub async fn run(seat: ShardSeat) {
     }
     let mut from_outside = seat.from_outside;
     while !matches!(from_outside.recv().await, Some(Message::Start) | None) {}
-    let server = Server::new(shard.clone());
+    let server = Server::new(shard.clone(), seat.connection_descriptors);
     let commands = seat.commands;
     let controller =
         ControllerClient::new(move |command| commands.send(command).map_err(|_| ControllerGone));

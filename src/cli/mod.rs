@@ -56,7 +56,7 @@ fn run(command: Command) -> Result<Outcome, CliError> {
     match command {
         Command::Broker(broker) => run_broker::run(broker),
         Command::Preflight { data, json } => {
-            let report = preflight::run(&data, BrokerConfig::default().disk_high_watermark);
+            let report = preflight::run(&data, &BrokerConfig::default());
             print(&if json {
                 to_json(&report)
             } else {

@@ -46,7 +46,7 @@ pub(super) fn run(arguments: BrokerArguments) -> Result<Outcome, CliError> {
 
 /// Refuses only what cannot work; what could be better is logged with its remedy.
 fn check_machine(config: &BrokerConfig) -> Result<(), CliError> {
-    let report = preflight::run(&config.log_dir, config.disk_high_watermark);
+    let report = preflight::run(&config.log_dir, config);
     for finding in report.with_status(Status::Warn) {
         tracing::warn!(
             fix = finding.fix,

@@ -4,6 +4,10 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use super::os_error::Shortage;
+
+const FSYNC: &str = "fsync";
+
 /// An operation on a path that the system refused.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {operation} '{}': {source}", path.display())]
@@ -23,18 +27,19 @@ impl DirError {
         }
     }
 
-    pub fn is_disk_full(&self) -> bool {
-        matches!(
-            self.source.raw_os_error(),
-            Some(libc::ENOSPC | libc::EDQUOT)
-        )
+    /// What is short, if the operation may be tried again once there is more of it; a failed fsync may not.
+    pub fn shortage(&self) -> Option<Shortage> {
+        match self.operation {
+            FSYNC => None,
+            _ => Shortage::of(&self.source),
+        }
     }
 }
 
 /// Makes the names in a directory survive a power cut: after creating, renaming or removing a file in it.
 pub fn sync_dir(directory: &Path) -> Result<(), DirError> {
-    let synced = File::open(directory).and_then(|directory| directory.sync_all());
-    synced.map_err(DirError::new("fsync", directory))
+    let opened = File::open(directory).map_err(DirError::new("open", directory))?;
+    opened.sync_all().map_err(DirError::new(FSYNC, directory))
 }
 
 /// Makes a directory and what is missing above it, each name surviving a power cut.
@@ -59,8 +64,7 @@ pub fn replace_file(path: &Path, content: &[u8]) -> Result<(), DirError> {
     let mut file = File::create(&temporary).map_err(DirError::new("create", &temporary))?;
     file.write_all(content)
         .map_err(DirError::new("write", &temporary))?;
-    file.sync_all()
-        .map_err(DirError::new("fsync", &temporary))?;
+    file.sync_all().map_err(DirError::new(FSYNC, &temporary))?;
     drop(file);
     fs::rename(&temporary, path).map_err(DirError::new("replace", path))?;
     sync_dir(parent_of(path))
@@ -126,6 +130,19 @@ mod tests {
         assert!(error.to_string().contains("/file'"), "{error}");
         let error = sync_dir(&directory.path().join("missing")).expect_err("no directory");
         assert!(error.to_string().contains("missing"), "{error}");
+    }
+
+    #[test]
+    fn a_shortage_passes_but_a_failed_fsync_is_never_tried_again() {
+        let failed = |operation, number| {
+            let source = io::Error::from_raw_os_error(number);
+            DirError::new(operation, Path::new("/x"))(source).shortage()
+        };
+        assert_eq!(failed("open", libc::EMFILE), Some(Shortage::Descriptors));
+        assert_eq!(failed("create", libc::ENOSPC), Some(Shortage::Space));
+        assert_eq!(failed("open", libc::EIO), None);
+        assert_eq!(failed(FSYNC, libc::ENOMEM), None);
+        assert_eq!(failed(FSYNC, libc::EIO), None);
     }
 
     #[test]

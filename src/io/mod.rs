@@ -9,6 +9,7 @@
 pub mod blocking;
 pub mod chunk;
 pub mod clock;
+pub mod descriptors;
 pub mod dir;
 pub mod dir_lock;
 pub mod disk;
@@ -17,6 +18,7 @@ pub mod executor;
 pub mod mesh;
 pub mod net;
 pub mod oneshot;
+pub mod os_error;
 mod page_allocator;
 pub mod page_toucher;
 mod pool;

@@ -55,6 +55,8 @@ catalogue! {
         CleanerWriteBytes => ("cleaner_write_bytes", "Bytes that compaction wrote to cleaned segments"),
         CleanerRecordsRemoved => ("cleaner_records_removed", "Records that compaction took out"),
         CleanerMs => ("cleaner_ms", "Milliseconds that compactions took, their waits included"),
+        ShortageRetries => ("shortage_retries", "Steps that were tried again since the system was short of descriptors or of memory of the kernel"),
+        DescriptorRefusals => ("descriptor_refusals", "Times that whoever wanted a segment file was told that descriptors are short"),
         DiskErrors => ("disk_errors", "Disk operations that failed or came back short"),
     }
 }

@@ -17,5 +17,5 @@ pub use api::ApiFigures;
 pub use catalogue::{Counter, Deletion, Gauge, Latency, Stage};
 pub use directory::{DirectoryFigures, DirectorySpace};
 pub use histogram::LatencyHistogram;
-pub use registry::MetricsRegistry;
+pub use registry::{BudgetPart, MetricsRegistry};
 pub use shard::{ShardFigures, ShardMetrics};

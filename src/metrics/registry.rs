@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::directory::DirectoryFigures;
 use super::shard::{ShardFigures, ShardMetrics};
@@ -9,6 +9,16 @@ use crate::model::ShardId;
 pub struct MetricsRegistry {
     shards: Arc<[Arc<ShardFigures>]>,
     directory: Arc<DirectoryFigures>,
+    budgets: Arc<Budgets>,
+}
+
+/// One part of a budget: what it is for, and how much it may take.
+pub type BudgetPart = (&'static str, u64);
+
+/// How what the process may use was divided at its start.
+#[derive(Debug, Default)]
+struct Budgets {
+    descriptors: OnceLock<Vec<BudgetPart>>,
 }
 
 impl MetricsRegistry {
@@ -18,7 +28,18 @@ impl MetricsRegistry {
                 .map(|shard| Arc::new(ShardFigures::new(ShardId(shard))))
                 .collect(),
             directory: Arc::default(),
+            budgets: Arc::default(),
         }
+    }
+
+    /// Once, at the start.
+    pub fn set_descriptor_budget(&self, parts: Vec<BudgetPart>) {
+        let is_first = self.budgets.descriptors.set(parts).is_ok();
+        assert!(is_first, "descriptors are divided once");
+    }
+
+    pub fn descriptor_budget(&self) -> &[BudgetPart] {
+        self.budgets.descriptors.get().map_or(&[], Vec::as_slice)
     }
 
     /// The pen of one shard. To be called on that shard's own thread: the first caller's thread is the only one that may

@@ -226,8 +226,24 @@ pub const FOLLOW_METADATA_MS: u64 = 60_000;
 /// How long a stopping broker keeps connections open for answers to leave.
 pub const DRAIN_MS: u64 = 2_000;
 
-/// The share of the process's descriptors that segment files may use, in percent; the rest is for connections and small files.
-pub const OPEN_FILES_PERCENT_MAX: u64 = 60;
+/// The part of the descriptors that are to be divided that client connections may have at most, in percent; segment files have the rest.
+pub const CONNECTION_DESCRIPTORS_PERCENT_MAX: u64 = 40;
+
+/// How long whoever wants a segment file waits for a descriptor. After that it is told that they are short: a read is refused with
+/// KAFKA_STORAGE_ERROR, a batch that is in the log already waits on, and no further one is taken.
+pub const OPEN_FILE_WAIT_MS: u64 = 5_000;
+
+/// How often it looks again.
+pub const OPEN_FILE_RETRY_MS: u64 = 50;
+
+/// How long a step that failed for a shortage of the system's (descriptors, memory of the kernel) waits before it is tried again.
+pub const SHORTAGE_RETRY_MS: u64 = 100;
+
+/// At most one line in this time tells that descriptors are short.
+pub const SHORTAGE_LOG_INTERVAL_MS: u64 = 10_000;
+
+/// How long a listener accepts nothing after the system was short of something for it.
+pub const ACCEPT_PAUSE_MS: u64 = 100;
 
 /// Deleted or replaced segment files that a shard remembers, so that a read that was planned before looks elsewhere: some 4 MB.
 /// Behaviour at the limit: the one that was retired longest ago is forgotten, and a read that still wants it fails.

@@ -7,11 +7,14 @@ use std::time::Duration;
 
 use crate::api::context::ApiContext;
 use crate::io::clock::Monotonic;
+use crate::io::descriptors::DescriptorShare;
 use crate::io::executor;
 use crate::io::net::Listener;
 use crate::io::recv::RecvPool;
 use crate::metrics::{Counter, Gauge};
-use crate::model::limits::{RECV_POOL_BYTES_PER_SHARD, REJECTION_LOG_INTERVAL_MS, SWEEP_MS};
+use crate::model::limits::{
+    ACCEPT_PAUSE_MS, RECV_POOL_BYTES_PER_SHARD, REJECTION_LOG_INTERVAL_MS, SWEEP_MS,
+};
 use crate::server::connection::{self, ConnectionEnd};
 use crate::server::in_flight::ShardQuota;
 use crate::server::roster::Roster;
@@ -26,21 +29,48 @@ struct State {
     roster: Roster,
     quota: ShardQuota,
     pool: RecvPool,
+    /// Descriptors for connections, shared by all shards.
+    descriptors: DescriptorShare,
     is_draining: Cell<bool>,
-    rejection_logged_at: Cell<Option<Monotonic>>,
-    rejections_unlogged: Cell<u64>,
+    rejections: RareLine,
+    refusals: RareLine,
+    accept_failures: RareLine,
+}
+
+/// Lines of one kind, of which there is at most one each `REJECTION_LOG_INTERVAL_MS`: a flood of connections must not become a flood of
+/// lines.
+#[derive(Default)]
+struct RareLine {
+    logged_at: Cell<Option<Monotonic>>,
+    unlogged: Cell<u64>,
+}
+
+impl RareLine {
+    /// Whether a line is due, and how many were left out since the last one.
+    fn turn(&self, now: Monotonic) -> Option<u64> {
+        let interval = Duration::from_millis(REJECTION_LOG_INTERVAL_MS);
+        let is_soon = |at| now.since(at) < interval;
+        if self.logged_at.get().is_some_and(is_soon) {
+            self.unlogged.set(self.unlogged.get() + 1);
+            return None;
+        }
+        self.logged_at.set(Some(now));
+        Some(self.unlogged.take())
+    }
 }
 
 impl Server {
-    pub fn new(shard: Rc<Shard>) -> Self {
+    pub fn new(shard: Rc<Shard>, descriptors: DescriptorShare) -> Self {
         let state = Rc::new(State {
             shard,
             roster: Roster::default(),
             quota: ShardQuota::default(),
             pool: RecvPool::new(RECV_POOL_BYTES_PER_SHARD),
+            descriptors,
             is_draining: Cell::new(false),
-            rejection_logged_at: Cell::new(None),
-            rejections_unlogged: Cell::new(0),
+            rejections: RareLine::default(),
+            refusals: RareLine::default(),
+            accept_failures: RareLine::default(),
         });
         executor::spawn_local(state.clone().sweep()).detach();
         Self { state }
@@ -77,23 +107,29 @@ impl State {
             let accepted = match listener.accept().await {
                 Ok(accepted) => accepted,
                 Err(error) => {
-                    if error.is_out_of_descriptors() {
-                        tracing::warn!(%error, "no connection was accepted");
-                        executor::sleep(Duration::from_millis(100)).await;
+                    // A connection that broke before it was accepted is gone from the queue; whatever else it was, the next call meets
+                    // the same.
+                    if !error.is_disconnect() {
+                        if let Some(unlogged) = self.accept_failures.turn(self.now()) {
+                            tracing::warn!(%error, unlogged_before = unlogged, "no connection was accepted");
+                        }
+                        executor::sleep(Duration::from_millis(ACCEPT_PAUSE_MS)).await;
                     }
                     continue;
                 }
             };
             let metrics = self.shard.metrics();
-            let shard_count = self.shard.router().shards().count();
-            let connections_max =
-                (self.shard.config().connections_max as usize).div_ceil(shard_count);
-            if self.roster.len() >= connections_max || self.is_draining.get() {
-                metrics.count(Counter::ConnectionsRefused, 1);
-                continue;
-            }
-            metrics.count(Counter::ConnectionsAccepted, 1);
             let peer = accepted.peer_addr();
+            let connections_max = self.shard.config().connections_max as usize;
+            let place = match self.descriptors.take(connections_max) {
+                Some(place) if !self.is_draining.get() => place,
+                _ => {
+                    metrics.count(Counter::ConnectionsRefused, 1);
+                    self.note_refusal(peer, connections_max);
+                    continue;
+                }
+            };
+            metrics.count(Counter::ConnectionsAccepted, 1);
             let connection = accepted.into_connection();
             let entry = self
                 .roster
@@ -104,6 +140,7 @@ impl State {
                 ..context.clone()
             };
             executor::spawn_local(async move {
+                let _given_back_last = place;
                 let quota = state.quota.connection();
                 let served =
                     connection::serve(connection, context, state.pool.clone(), quota, entry).await;
@@ -117,23 +154,29 @@ impl State {
         }
     }
 
-    /// One line at most each `REJECTION_LOG_INTERVAL_MS`: a flood of bad connections must not become a flood of lines.
     fn note_rejection(&self, peer: SocketAddr, end: &ConnectionEnd) {
         self.shard.metrics().count(Counter::ConnectionsRejected, 1);
-        let now = self.shard.clock().monotonic();
-        let interval = Duration::from_millis(REJECTION_LOG_INTERVAL_MS);
-        if self
-            .rejection_logged_at
-            .get()
-            .is_some_and(|at| now.since(at) < interval)
-        {
-            self.rejections_unlogged
-                .set(self.rejections_unlogged.get() + 1);
+        if let Some(unlogged) = self.rejections.turn(self.now()) {
+            tracing::warn!(%peer, reason = %end, unlogged_before = unlogged, "connection closed");
+        }
+    }
+
+    fn note_refusal(&self, peer: SocketAddr, connections_max: usize) {
+        if self.is_draining.get() {
             return;
         }
-        self.rejection_logged_at.set(Some(now));
-        let unlogged = self.rejections_unlogged.replace(0);
-        tracing::warn!(%peer, reason = %end, unlogged_before = unlogged, "connection closed");
+        if let Some(unlogged) = self.refusals.turn(self.now()) {
+            tracing::warn!(
+                %peer,
+                connections_max = connections_max.min(self.descriptors.count_max()),
+                unlogged_before = unlogged,
+                "connection refused: so many are open already (max.connections, and what the limit of open files leaves for connections)"
+            );
+        }
+    }
+
+    fn now(&self) -> Monotonic {
+        self.shard.clock().monotonic()
     }
 
     async fn sweep(self: Rc<Self>) {

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use crate::config::{self, TopicConfig};
 use crate::io::clock::Monotonic;
 use crate::io::disk::DiskError;
+use crate::io::os_error::Shortage;
 use crate::metrics::{Counter, Gauge, Stage};
 use crate::model::api_key::PRODUCE;
 use crate::model::limits::OWN_BATCH_BYTES_MAX;
@@ -92,6 +93,9 @@ impl Shard {
         let room = self.log_dir().room();
         if !room.takes(false) {
             return self.answer_append(token.with(Err(PartitionError::NoRoom(room))));
+        }
+        if let Some(why) = partition.write_shortage() {
+            return self.answer_append(token.with(Err(PartitionError::Shortage(why))));
         }
         let config = partition.config.get();
         let (in_sync_count, needed_count) =
@@ -261,13 +265,18 @@ impl Shard {
         self.answer_append(token.with(Err(why.clone())));
     }
 
-    /// What a refusal for want of space says; a full disk is not a broken one.
+    /// What a refusal for want of space says; a full disk is not a broken one, nor is a process without descriptors.
     pub(super) fn space_error(&self, error: DiskError) -> PartitionError {
-        if error.is_disk_full() {
-            return PartitionError::DiskFull(Arc::new(error));
+        match error.shortage() {
+            Some(Shortage::Space) => PartitionError::DiskFull(Arc::new(error)),
+            Some(Shortage::Descriptors | Shortage::Memory | Shortage::Busy) => {
+                PartitionError::Shortage(Arc::new(error))
+            }
+            None => {
+                self.log_dir().fail(&error);
+                PartitionError::LogDirOffline(error.to_string().into())
+            }
         }
-        self.log_dir().fail(&error);
-        PartitionError::LogDirOffline(error.to_string().into())
     }
 }
 

@@ -73,7 +73,7 @@ impl Shard {
                 Err(PartitionError::Unknown(partition.partition))
             }
             Err(error) => {
-                if !error.is_disk_full() {
+                if error.shortage().is_none() {
                     self.log_dir().fail(&error);
                 }
                 Err(PartitionError::Checkpoint(Arc::new(error)))

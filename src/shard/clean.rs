@@ -3,13 +3,15 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::config::TopicConfig;
 use crate::io::clock::Monotonic;
+use crate::io::os_error::Shortage;
 use crate::io::{blocking, executor};
 use crate::metrics::{Counter, Gauge};
-use crate::model::limits::CLEANING_RETRY_MS;
+use crate::model::limits::{CLEANING_RETRY_MS, SHORTAGE_RETRY_MS};
 use crate::model::{Offset, TimestampMs};
 use crate::shard::checkpoint::{CheckpointTurn, SyncBy};
 use crate::shard::deleted_files::DeletedSegment;
@@ -355,30 +357,31 @@ impl Shard {
         }
         let swap = Swap::new(&directory, &group.base_offsets());
         let replaced = group.base_offsets();
-        let swapped = blocking::run(move || {
-            let mut linked = Vec::new();
-            for base_offset in replaced {
-                // Without the second name its space is freed at once, which is all.
-                if let Ok(true) = partition_files::link_deleted(&directory, base_offset) {
-                    linked.push(DeletedSegment {
-                        directory: directory.clone(),
-                        base_offset,
-                    });
-                }
-            }
-            swap.run().map(|()| linked)
+        let linked = blocking::run(move || {
+            // Without the second name its space is freed at once, which is all.
+            let is_linked = |base_offset: &Offset| {
+                matches!(
+                    partition_files::link_deleted(&directory, *base_offset),
+                    Ok(true)
+                )
+            };
+            let linked = replaced.into_iter().filter(is_linked);
+            let segments = linked.map(|base_offset| DeletedSegment {
+                directory: directory.clone(),
+                base_offset,
+            });
+            segments.collect::<Vec<_>>()
         });
-        match swapped.await {
-            Ok(linked) => {
-                let now = self.clock().monotonic();
-                let mut deleted = self.deleted_files().borrow_mut();
-                linked.into_iter().for_each(|it| deleted.push(now, it));
-            }
-            Err(error) => {
-                // How far it came is only known to the next start.
-                self.fail_partition(partition, &error);
-                return Err(error.into());
-            }
+        let linked = linked.await;
+        if let Err(error) = self.swap(swap).await {
+            // How far it came is only known to the next start.
+            self.fail_partition(partition, &error);
+            return Err(error.into());
+        }
+        let now = self.clock().monotonic();
+        {
+            let mut deleted = self.deleted_files().borrow_mut();
+            linked.into_iter().for_each(|it| deleted.push(now, it));
         }
         let removed_bytes = group.size_bytes().saturating_sub(cleaned.size.0);
         let mut checkpointed = partition.checkpointed.get();
@@ -399,6 +402,28 @@ impl Shard {
         }
         self.files().close(group.cleaned_key(log));
         Ok(())
+    }
+
+    /// Takes the steps of the swap, and waits for descriptors where one needs them and there are none.
+    async fn swap(&self, swap: Swap) -> Result<(), FileError> {
+        let swap = Arc::new(swap);
+        let mut taken = 0;
+        loop {
+            let steps = swap.clone();
+            let run = blocking::run(move || {
+                let result = steps.run_on(&mut taken);
+                (taken, result)
+            });
+            let (taken_now, result) = run.await;
+            taken = taken_now;
+            match result {
+                Err(error) if error.shortage() == Some(Shortage::Descriptors) => {
+                    self.metrics().count(Counter::ShortageRetries, 1);
+                    executor::sleep(Duration::from_millis(SHORTAGE_RETRY_MS)).await;
+                }
+                result => return result,
+            }
+        }
     }
 
     /// Removes what was cleaned of a group and is not to take its place.

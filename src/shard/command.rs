@@ -88,6 +88,9 @@ pub enum PartitionError {
     NoRoom(Room),
     #[error("the disk is full: {0}")]
     DiskFull(Arc<DiskError>),
+    /// Descriptors or memory of the kernel; it passes.
+    #[error("the system is short of something: {0}")]
+    Shortage(Arc<DiskError>),
     #[error("the log directory is offline: {0}")]
     LogDirOffline(Arc<str>),
     #[error("cleanup.policy is compact alone, by which the latest record of each key is kept")]

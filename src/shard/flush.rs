@@ -4,10 +4,14 @@
 //! together.
 
 use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
 
 use crate::io::disk::{DiskError, OpenMode};
 use crate::io::executor;
+use crate::io::os_error::Shortage;
 use crate::metrics::Counter;
+use crate::model::limits::SHORTAGE_RETRY_MS;
 use crate::partition::leader::Progress;
 use crate::shard::append::AppendToken;
 use crate::shard::command::PartitionError;
@@ -81,7 +85,48 @@ impl Shard {
         write
     }
 
+    /// Writes, and as long as the system is short of something for it tries again: the batches have their offsets already, and the same
+    /// bytes at the same place are written as often as it takes.
     async fn write(&self, partition: &HostedPartition, write: &TailWrite) -> Result<(), DiskError> {
+        let mut was_short = false;
+        let result = loop {
+            let error = match self.try_write(partition, write).await {
+                Ok(()) => break Ok(()),
+                Err(error) => error,
+            };
+            let may_pass = match error.shortage() {
+                Some(Shortage::Descriptors | Shortage::Memory | Shortage::Busy) => true,
+                // The space was prepared: where it is not there the file system lied, and who knows about what else.
+                Some(Shortage::Space) | None => false,
+            };
+            let is_given_up = self.log_dir().failure().is_some() || partition.flags.is_gone.get();
+            if !may_pass || is_given_up {
+                break Err(error);
+            }
+            self.metrics().count(Counter::ShortageRetries, 1);
+            was_short = true;
+            let error = Arc::new(error);
+            if partition
+                .write_shortage
+                .replace(Some(error.clone()))
+                .is_none()
+            {
+                let (topic, index) = (&partition.topic, partition.partition.partition);
+                tracing::debug!(%topic, partition = %index, %error, "a write waits");
+            }
+            executor::sleep(Duration::from_millis(SHORTAGE_RETRY_MS)).await;
+        };
+        if was_short {
+            partition.write_shortage.replace(None);
+        }
+        result
+    }
+
+    async fn try_write(
+        &self,
+        partition: &HostedPartition,
+        write: &TailWrite,
+    ) -> Result<(), DiskError> {
         let key = SegmentKey::appended(partition.log_id(), write.segment);
         let file = match self.files().opened(key) {
             Some(file) => file,

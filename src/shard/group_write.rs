@@ -108,6 +108,7 @@ fn refusal(error: &PartitionError) -> WriteRefused {
         PartitionError::InvalidBatch(InvalidBatch::TooLarge { .. }) => WriteRefused::TooLarge,
         PartitionError::NoRoom(_)
         | PartitionError::DiskFull(_)
+        | PartitionError::Shortage(_)
         | PartitionError::InvalidBatch(_)
         | PartitionError::Producer(_)
         | PartitionError::NotEnoughReplicas { .. }

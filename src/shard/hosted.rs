@@ -3,9 +3,11 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::config::TopicConfig;
 use crate::io::clock::Monotonic;
+use crate::io::disk::DiskError;
 use crate::model::{FilePosition, Offset, TopicName, TopicPartition};
 use crate::partition::leader::{CheckedBatch, Leader};
 use crate::shard::append::AppendToken;
@@ -39,6 +41,8 @@ pub struct HostedPartition {
     pub cleaner: CleanerState,
     /// How much space the file holds that waits to become the next segment, if there is one.
     pub spare: Cell<Option<FilePosition>>,
+    /// Why what was appended cannot be written for now: the system is short of something. Nothing more is appended meanwhile.
+    pub write_shortage: RefCell<Option<Arc<DiskError>>>,
     log_id: LogId,
     directory: PathBuf,
 }
@@ -73,6 +77,7 @@ impl HostedPartition {
             checkpointed: Cell::new(checkpointed),
             cleaner: CleanerState::default(),
             spare: Cell::new(None),
+            write_shortage: RefCell::default(),
             log_id: leader.log().id(),
             directory: leader.log().directory().to_owned(),
             leader: RefCell::new(leader),
@@ -81,6 +86,10 @@ impl HostedPartition {
 
     pub fn log_id(&self) -> LogId {
         self.log_id
+    }
+
+    pub fn write_shortage(&self) -> Option<Arc<DiskError>> {
+        self.write_shortage.borrow().clone()
     }
 
     pub fn directory(&self) -> PathBuf {

@@ -4,12 +4,12 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use crate::io::clock::Monotonic;
-use crate::io::disk::OpenMode;
+use crate::io::disk::{DiskError, OpenMode};
 use crate::io::{blocking, executor};
 use crate::metrics::Counter;
 use crate::model::limits::{
     CHECKPOINTS_PER_TICK_MAX, DISK_BYTES_MS, GROUP_FIGURES_MS, HOUSEKEEPING_MS, IDLE_AFTER_MS,
-    UNCHECKPOINTED_BYTES_PER_SHARD_MAX,
+    SHORTAGE_LOG_INTERVAL_MS, SHORTAGE_RETRY_MS, UNCHECKPOINTED_BYTES_PER_SHARD_MAX,
 };
 use crate::shard::checkpoint::{CheckpointTurn, SyncBy};
 use crate::shard::command::PartitionError;
@@ -24,6 +24,7 @@ impl Shard {
         let mut disk_bytes_due = self.clock().monotonic();
         let mut group_figures_due = disk_bytes_due;
         let mut retained: Option<Monotonic> = None;
+        let mut refusals_told: Option<Monotonic> = None;
         // What the clock says now is what a jump is measured by, also one that comes before the first tick.
         self.watch_clock();
         loop {
@@ -34,6 +35,7 @@ impl Shard {
             self.give_up_if_offline();
             self.free_cache();
             self.publish_gauges();
+            self.tell_of_refusals(&mut refusals_told);
             self.look_after_active().await;
             let now = self.clock().monotonic();
             if retained.is_none_or(|last| now.since(last) >= self.retention_interval()) {
@@ -65,16 +67,16 @@ impl Shard {
 
     /// Cuts a full segment to its exact length, stores its indexes, and then a checkpoint that says so.
     async fn seal(self: &Rc<Self>, partition: &Rc<HostedPartition>, segment: ToSeal) {
-        let cut = async {
-            let file = self
-                .files()
-                .get(segment.key, &segment.path, OpenMode::Existing)
-                .await?;
-            file.truncate(segment.size.0).await?;
-            file.fdatasync().await
-        };
-        if let Err(error) = cut.await {
-            return self.fail_partition(partition, &error);
+        while let Err(error) = self.cut(&segment).await {
+            if error.shortage().is_none() {
+                return self.fail_partition(partition, &error);
+            }
+            if partition.flags.is_gone.get() || self.log_dir().failure().is_some() {
+                return;
+            }
+            // Until then the file is longer than its batches, which a start would cut as well.
+            self.metrics().count(Counter::ShortageRetries, 1);
+            executor::sleep(Duration::from_millis(SHORTAGE_RETRY_MS)).await;
         }
         // A checkpoint that began before the roll may be writing the same index files.
         let turn = CheckpointTurn::wait(partition).await;
@@ -87,6 +89,34 @@ impl Shard {
         partition.leader.borrow_mut().log_mut().on_sealed();
         self.metrics().count(Counter::SegmentsSealed, 1);
         drop(self.checkpoint(partition, SyncBy::Request).await);
+    }
+
+    async fn cut(&self, segment: &ToSeal) -> Result<(), DiskError> {
+        let file = self
+            .files()
+            .get(segment.key, &segment.path, OpenMode::Existing)
+            .await?;
+        file.truncate(segment.size.0).await?;
+        file.fdatasync().await
+    }
+
+    /// Tells of files that could not be opened for want of descriptors: a figure for each, a line now and then.
+    fn tell_of_refusals(&self, told: &mut Option<Monotonic>) {
+        let refused = self.files().take_given_up();
+        if refused == 0 {
+            return;
+        }
+        self.metrics().count(Counter::DescriptorRefusals, refused);
+        let now = self.clock().monotonic();
+        let interval = Duration::from_millis(SHORTAGE_LOG_INTERVAL_MS);
+        if told.is_none_or(|last| now.since(last) >= interval) {
+            *told = Some(now);
+            tracing::warn!(
+                refused,
+                segment_files_max = self.files().limit(),
+                "file descriptors are short: segment files could not be opened and clients are told to try again; raise the limit (ulimit -n)"
+            );
+        }
     }
 
     // ---- partitions appended to lately

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::io::disk::{DiskError, DiskOperation, LogFile, OpenMode};
+use crate::io::disk::{DiskError, DiskOperation, OpenMode};
 use crate::io::{blocking, executor};
 use crate::model::FilePosition;
 use crate::model::limits::{PREPARE_STEP_BYTES_MAX, PREPARE_STEP_BYTES_MIN};
@@ -63,7 +63,8 @@ impl Shard {
             }
             if let Err(error) = prepared {
                 let why = self.space_error(error);
-                if !partition.flags.is_out_of_space.replace(true) {
+                let is_told = matches!(why, PartitionError::Shortage(_));
+                if !is_told && !partition.flags.is_out_of_space.replace(true) {
                     let (topic, index) = (&partition.topic, partition.partition.partition);
                     tracing::warn!(%topic, partition = %index, reason = %why, "no space: batches are refused");
                 }
@@ -214,7 +215,7 @@ impl Shard {
         let path = partition.directory().join(segment_name::spare_file());
         let prepared = segment_space(partition, 0);
         let made = async {
-            let file = LogFile::open(&path, OpenMode::Create).await?;
+            let file = self.files().open_apart(&path, OpenMode::Create).await?;
             file.allocate(prepared.0).await
         };
         match made.await {

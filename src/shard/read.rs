@@ -320,6 +320,9 @@ impl Shard {
                 progress.is_full |= got.is_empty() && is_limited;
                 progress.add(Ok(done(&partition.leader.borrow(), got)));
             }
+            Err(error) if error.shortage().is_some() => progress
+                .replies
+                .push(Err(PartitionError::Read(Arc::new(error)))),
             Err(error) => {
                 tracing::error!(topic = %partition.topic, partition = %partition.partition.partition, %error, "read failed");
                 progress.add(Err(PartitionError::Read(Arc::new(error))));

@@ -12,6 +12,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use crate::io::os_error::Shortage;
 use crate::io::{blocking, executor};
 use crate::metrics::{Counter, Deletion, Gauge};
 use crate::model::limits::{DELETION_RETRY_MS, GUARDED_RETENTION_MS};
@@ -251,8 +252,15 @@ impl Shard {
         loop {
             match self.checkpoint(partition, SyncBy::Request).await {
                 Ok(()) => return true,
-                Err(PartitionError::Checkpoint(error))
-                    if error.is_disk_full() && !self.is_stopping() => {}
+                Err(_) if self.is_stopping() => return false,
+                Err(PartitionError::Checkpoint(error)) => match error.shortage() {
+                    Some(Shortage::Space) => {}
+                    Some(Shortage::Descriptors | Shortage::Memory | Shortage::Busy) => {
+                        executor::sleep(Duration::from_millis(DELETION_RETRY_MS)).await;
+                        continue;
+                    }
+                    None => return false,
+                },
                 Err(_) => return false,
             }
             // The page that the checkpoint needs is found where nothing is lost: in indexes, which recovery would make anew.

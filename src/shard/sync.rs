@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::time::Duration;
 
 use futures_lite::StreamExt;
 use futures_lite::stream;
@@ -9,21 +10,33 @@ use futures_lite::stream;
 use crate::config::TopicConfig;
 use crate::io::clock::Monotonic;
 use crate::io::disk::{DiskError, OpenMode};
+use crate::io::os_error::Shortage;
 use crate::io::{blocking, dir, executor};
+use crate::metrics::Counter;
 use crate::model::limits::{
-    FDATASYNCS_IN_FLIGHT_PER_SHARD_MAX, SYNC_AHEAD_BYTES, SYNC_AHEAD_INTERVAL_MS,
+    FDATASYNCS_IN_FLIGHT_PER_SHARD_MAX, SHORTAGE_RETRY_MS, SYNC_AHEAD_BYTES, SYNC_AHEAD_INTERVAL_MS,
 };
 use crate::shard::hosted::HostedPartition;
 use crate::shard::runtime::Shard;
 use crate::storage::log::SegmentKey;
 
-/// What ended a sync; either way nobody knows what is on disk.
+/// What ended a sync. Unless it was a shortage nobody knows what is on disk.
 #[derive(Debug, thiserror::Error)]
 enum SyncError {
     #[error(transparent)]
     File(#[from] DiskError),
     #[error(transparent)]
     Directory(#[from] dir::DirError),
+}
+
+impl SyncError {
+    /// What was short before anything was asked of the disk.
+    fn shortage(&self) -> Option<Shortage> {
+        match self {
+            Self::File(error) => error.shortage(),
+            Self::Directory(error) => error.shortage(),
+        }
+    }
 }
 
 #[derive(Default)]
@@ -149,8 +162,24 @@ impl Shard {
                 let progress = partition.leader.borrow_mut().on_synced(mark);
                 self.go_on(partition, progress);
             }
+            Err(error) if error.shortage().is_some() => self.sync_later(partition),
             Err(error) => self.fail_partition(partition, &error),
         }
+    }
+
+    /// Nothing was synced, since the system was short of something before the first fdatasync that would have failed: asks again soon.
+    fn sync_later(self: &Rc<Self>, partition: &Rc<HostedPartition>) {
+        self.metrics().count(Counter::ShortageRetries, 1);
+        if partition.unsynced_since.get().is_none() {
+            partition.unsynced_since.set(Some(self.clock().monotonic()));
+            self.note_unsynced(partition);
+        }
+        let (shard, partition) = (self.clone(), partition.clone());
+        executor::spawn_local(async move {
+            executor::sleep(Duration::from_millis(SHORTAGE_RETRY_MS)).await;
+            shard.request_sync(&partition);
+        })
+        .detach();
     }
 
     async fn sync_files(
@@ -160,7 +189,11 @@ impl Shard {
     ) -> Result<(), SyncError> {
         if partition.flags.has_new_files.replace(false) {
             let path = partition.directory();
-            blocking::run(move || dir::sync_dir(&path)).await?;
+            let synced = blocking::run(move || dir::sync_dir(&path)).await;
+            if synced.is_err() {
+                partition.flags.has_new_files.set(true);
+            }
+            synced?;
         }
         for (key, path) in files {
             // What retention deletes meanwhile was synced before it left the log.

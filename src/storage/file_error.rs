@@ -1,6 +1,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::io::os_error::Shortage;
+
 /// An operation of the file system that failed, with what it was and on which path.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {operation} {}: {source}", path.display())]
@@ -12,10 +14,13 @@ pub struct FileError {
 
 impl FileError {
     pub fn is_disk_full(&self) -> bool {
-        matches!(
-            self.source.kind(),
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
-        )
+        self.shortage() == Some(Shortage::Space)
+    }
+
+    /// What is short, if something is. Small files are written anew as a whole and then renamed, so that even one whose sync failed may be
+    /// tried again.
+    pub fn shortage(&self) -> Option<Shortage> {
+        Shortage::of(&self.source)
     }
 
     /// For `map_err`: names the operation and its path.
@@ -25,5 +30,22 @@ impl FileError {
             path: path.to_owned(),
             source,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shortage_is_told_from_a_failure() {
+        let failed = |number| {
+            let source = io::Error::from_raw_os_error(number);
+            FileError::of("write", Path::new("/x"))(source)
+        };
+        assert_eq!(failed(libc::EMFILE).shortage(), Some(Shortage::Descriptors));
+        assert!(failed(libc::ENOSPC).is_disk_full());
+        assert!(!failed(libc::EMFILE).is_disk_full());
+        assert_eq!(failed(libc::EIO).shortage(), None);
     }
 }

@@ -1,21 +1,38 @@
-//! The open segment files of one shard: opened on use, the least recently used one closed at the limit.
+//! The open segment files of one shard: opened on use, the least recently used one that nobody reads or writes closed at the limit.
+//!
+//! What counts against the limit are descriptors: files that are open, those being opened or closed, and those that are no longer kept
+//! here but that somebody still uses. Where nothing can be closed, whoever wants a file waits in a queue, at most `OPEN_FILE_WAIT_MS`, and
+//! is then told that descriptors are short, which is no failure of the disk. The same holds where the whole process or the system
+//! has none left, whatever the limit here is.
 
-use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Deref;
 use std::path::Path;
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
 
-use crate::io::disk::{DiskError, DiskOperation, LogFile, OpenMode};
+use crate::io::disk::{DiskError, DiskOperation, FileWatch, LogFile, OpenMode};
 use crate::io::event::Event;
-use crate::model::limits::RETIRED_FILES_MAX;
+use crate::io::executor;
+use crate::io::oneshot::{OneshotSender, oneshot};
+use crate::io::os_error::Shortage;
+use crate::model::limits::{OPEN_FILE_RETRY_MS, OPEN_FILE_WAIT_MS, RETIRED_FILES_MAX};
 use crate::storage::log::{LogId, SegmentKey};
 use crate::storage::retired_files::{Retired, RetiredFiles};
 
 #[derive(Clone)]
 pub struct OpenFiles {
     inner: Rc<RefCell<Inner>>,
+    waiting: Rc<Waiting>,
+}
+
+/// An open file in use: it is not closed as long as this lives. A clone is the same open file.
+pub struct SegmentFile {
+    file: LogFile,
+    waiting: Rc<Waiting>,
 }
 
 struct Inner {
@@ -23,6 +40,10 @@ struct Inner {
     files: FxHashMap<SegmentKey, Entry>,
     by_use: BTreeMap<u64, SegmentKey>,
     next_use: u64,
+    /// Places for files that are being opened, or closed to make one.
+    places: usize,
+    /// No longer kept here, but perhaps still used.
+    leaving: Vec<FileWatch>,
     /// Being opened now, one entry for each caller.
     opening: Vec<SegmentKey>,
     opened: Event,
@@ -35,8 +56,21 @@ struct Entry {
     used: u64,
 }
 
+/// Those who wait for a file to be closed.
+#[derive(Default)]
+struct Waiting {
+    queue: RefCell<VecDeque<OneshotSender<()>>>,
+    /// How often nobody could be helped in time.
+    given_up: Cell<u64>,
+}
+
+/// The right to have one more descriptor; given back when it is dropped.
+struct Place {
+    files: OpenFiles,
+}
+
 impl OpenFiles {
-    /// Holds at most `limit` files open (a file that is being read or written when it is closed here stays open until then).
+    /// Has at most `limit` descriptors at a time.
     pub fn new(limit: usize) -> Self {
         assert!(limit > 0, "a shard needs at least one open file");
         let inner = Inner {
@@ -44,57 +78,84 @@ impl OpenFiles {
             files: FxHashMap::default(),
             by_use: BTreeMap::new(),
             next_use: 0,
+            places: 0,
+            leaving: Vec::new(),
             opening: Vec::new(),
             opened: Event::new(),
             retired: RetiredFiles::new(RETIRED_FILES_MAX),
         };
         Self {
             inner: Rc::new(RefCell::new(inner)),
+            waiting: Rc::default(),
         }
     }
 
-    /// The file of `key`, opened now if it is not open.
+    /// The file of `key`, opened now if it is not open. An error with a shortage says that it may be asked for again later.
     pub async fn get(
         &self,
         key: SegmentKey,
         path: &Path,
         mode: OpenMode,
-    ) -> Result<LogFile, DiskError> {
-        if let Some(file) = self.inner.borrow_mut().touch(key) {
+    ) -> Result<SegmentFile, DiskError> {
+        if let Some(file) = self.opened(key) {
             return Ok(file);
         }
-        if self.inner.borrow().retired.contains(key) {
-            return Err(DiskError::File {
-                operation: DiskOperation::Open,
-                path: path.to_owned(),
-                source: std::io::ErrorKind::NotFound.into(),
-            });
+        let deadline = Instant::now() + Duration::from_millis(OPEN_FILE_WAIT_MS);
+        let mut place = self.place(path, deadline).await?;
+        loop {
+            if let Some(opened_meanwhile) = self.opened(key) {
+                return Ok(opened_meanwhile);
+            }
+            if self.inner.borrow().retired.contains(key) {
+                return Err(DiskError::File {
+                    operation: DiskOperation::Open,
+                    path: path.to_owned(),
+                    source: std::io::ErrorKind::NotFound.into(),
+                });
+            }
+            let opening = self.begin_opening(key);
+            let opened = LogFile::open(path, mode).await;
+            drop(opening);
+            match opened {
+                Ok(file) => {
+                    if let Some(opened_meanwhile) = self.opened(key) {
+                        return Ok(opened_meanwhile);
+                    }
+                    self.inner.borrow_mut().insert(key, file.clone());
+                    // The file has taken the place.
+                    drop(place);
+                    return Ok(self.in_use(file));
+                }
+                Err(error) => place = self.wait_out(error, place, deadline).await?,
+            }
         }
-        self.inner.borrow_mut().opening.push(key);
-        let file = LogFile::open(path, mode).await;
-        let mut inner = self.inner.borrow_mut();
-        let at = inner
-            .opening
-            .iter()
-            .position(|other| *other == key)
-            .expect("it was put there above");
-        inner.opening.swap_remove(at);
-        inner.opened.notify();
-        let file = file?;
-        if let Some(opened_meanwhile) = inner.touch(key) {
-            return Ok(opened_meanwhile);
+    }
+
+    /// A file that is not kept here; it counts as long as it is open.
+    pub async fn open_apart(&self, path: &Path, mode: OpenMode) -> Result<SegmentFile, DiskError> {
+        let deadline = Instant::now() + Duration::from_millis(OPEN_FILE_WAIT_MS);
+        let mut place = self.place(path, deadline).await?;
+        loop {
+            match LogFile::open(path, mode).await {
+                Ok(file) => {
+                    self.inner.borrow_mut().leaving.push(file.watch());
+                    drop(place);
+                    return Ok(self.in_use(file));
+                }
+                Err(error) => place = self.wait_out(error, place, deadline).await?,
+            }
         }
-        inner.insert(key, file.clone());
-        Ok(file)
     }
 
     /// The file of `key`, if it is open.
-    pub fn opened(&self, key: SegmentKey) -> Option<LogFile> {
-        self.inner.borrow_mut().touch(key)
+    pub fn opened(&self, key: SegmentKey) -> Option<SegmentFile> {
+        let file = self.inner.borrow_mut().touch(key)?;
+        Some(self.in_use(file))
     }
 
     pub fn close(&self, key: SegmentKey) {
         self.inner.borrow_mut().remove(key);
+        self.waiting.help_one();
     }
 
     /// Closes the files and opens none of them again. Completes when no opening is under way either: only then may they be renamed or
@@ -132,15 +193,13 @@ impl OpenFiles {
 
     /// Closes every file of a log that has gone idle.
     pub fn close_log(&self, log: LogId) {
-        let mut inner = self.inner.borrow_mut();
-        let keys: Vec<_> = inner
-            .files
-            .keys()
-            .filter(|key| key.log == log)
-            .copied()
-            .collect();
+        let keys: Vec<_> = {
+            let inner = self.inner.borrow();
+            let of_log = inner.files.keys().filter(|key| key.log == log);
+            of_log.copied().collect()
+        };
         for key in keys {
-            inner.remove(key);
+            self.close(key);
         }
     }
 
@@ -151,9 +210,187 @@ impl OpenFiles {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+
+    pub fn limit(&self) -> usize {
+        self.inner.borrow().limit
+    }
+
+    /// How often somebody was told that descriptors are short, since this was last asked.
+    pub fn take_given_up(&self) -> u64 {
+        self.waiting.given_up.take()
+    }
+
+    fn in_use(&self, file: LogFile) -> SegmentFile {
+        SegmentFile {
+            file,
+            waiting: self.waiting.clone(),
+        }
+    }
+
+    fn begin_opening(&self, key: SegmentKey) -> impl Drop + use<> {
+        self.inner.borrow_mut().opening.push(key);
+        Opening {
+            inner: self.inner.clone(),
+            key,
+        }
+    }
+
+    /// Waits until one more file may be open, and closes one for it where that helps.
+    async fn place(&self, path: &Path, deadline: Instant) -> Result<Place, DiskError> {
+        let mut comes_first = self.waiting.is_empty();
+        loop {
+            if comes_first && let Some(place) = self.try_place().await {
+                return Ok(place);
+            }
+            if Instant::now() >= deadline {
+                self.waiting.note_given_up();
+                return Err(DiskError::no_descriptor(path));
+            }
+            self.waiting.wait().await;
+            comes_first = true;
+        }
+    }
+
+    async fn try_place(&self) -> Option<Place> {
+        let idle = {
+            let mut inner = self.inner.borrow_mut();
+            if inner.has_room() {
+                None
+            } else {
+                Some(inner.take_oldest_idle()?)
+            }
+        };
+        self.inner.borrow_mut().places += 1;
+        let place = Place {
+            files: self.clone(),
+        };
+        if let Some(idle) = idle {
+            close(idle).await;
+        }
+        Some(place)
+    }
+
+    /// After an opening that failed: waits, where that may help, and closes what is idle, since the process as a whole is short.
+    async fn wait_out(
+        &self,
+        error: DiskError,
+        place: Place,
+        deadline: Instant,
+    ) -> Result<Place, DiskError> {
+        let may_pass = matches!(
+            error.shortage(),
+            Some(Shortage::Descriptors | Shortage::Memory | Shortage::Busy)
+        );
+        if !may_pass {
+            return Err(error);
+        }
+        if Instant::now() >= deadline {
+            self.waiting.note_given_up();
+            return Err(error);
+        }
+        let idle = self.inner.borrow_mut().take_oldest_idle();
+        match idle {
+            Some(idle) => close(idle).await,
+            None => executor::sleep(Duration::from_millis(OPEN_FILE_RETRY_MS)).await,
+        }
+        Ok(place)
+    }
+}
+
+/// Its descriptor is free once this is done. What a close reports is nobody's news: who wrote has synced.
+async fn close(file: LogFile) {
+    if let Err(error) = file.close().await {
+        tracing::debug!(%error, "a segment file was closed with an error");
+    }
+}
+
+struct Opening {
+    inner: Rc<RefCell<Inner>>,
+    key: SegmentKey,
+}
+
+impl Drop for Opening {
+    fn drop(&mut self) {
+        let mut inner = self.inner.borrow_mut();
+        let at = inner.opening.iter().position(|other| *other == self.key);
+        inner.opening.swap_remove(at.expect("it was put there"));
+        inner.opened.notify();
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.files.inner.borrow_mut().places -= 1;
+        self.files.waiting.help_one();
+    }
+}
+
+impl Waiting {
+    /// Returns when something may have become possible, at the latest after a while.
+    async fn wait(&self) {
+        let (sender, receiver) = oneshot();
+        self.queue.borrow_mut().push_back(sender);
+        let step = Duration::from_millis(OPEN_FILE_RETRY_MS);
+        let _either = executor::timeout(step, receiver).await;
+    }
+
+    /// Lets the first one continue that still waits.
+    fn help_one(&self) {
+        if self.is_empty() {
+            return;
+        }
+        if let Some(first) = self.queue.borrow_mut().pop_front() {
+            first.send(());
+        }
+    }
+
+    fn note_given_up(&self) {
+        self.given_up.set(self.given_up.get() + 1);
+    }
+
+    /// Whether nobody waits; those who waited long enough leave the front of the queue.
+    fn is_empty(&self) -> bool {
+        let mut queue = self.queue.borrow_mut();
+        while queue.front().is_some_and(OneshotSender::is_abandoned) {
+            queue.pop_front();
+        }
+        queue.is_empty()
+    }
+}
+
+impl Clone for SegmentFile {
+    fn clone(&self) -> Self {
+        Self {
+            file: self.file.clone(),
+            waiting: self.waiting.clone(),
+        }
+    }
+}
+
+impl Deref for SegmentFile {
+    type Target = LogFile;
+
+    fn deref(&self) -> &LogFile {
+        &self.file
+    }
+}
+
+impl Drop for SegmentFile {
+    /// Whoever waits looks in a turn of its own, when this handle is gone.
+    fn drop(&mut self) {
+        self.waiting.help_one();
+    }
 }
 
 impl Inner {
+    fn has_room(&mut self) -> bool {
+        let without_leaving = self.files.len() + self.places;
+        if without_leaving + self.leaving.len() >= self.limit {
+            self.leaving.retain(FileWatch::is_open);
+        }
+        without_leaving + self.leaving.len() < self.limit
+    }
+
     fn touch(&mut self, key: SegmentKey) -> Option<LogFile> {
         let entry = self.files.get_mut(&key)?;
         self.by_use.remove(&entry.used);
@@ -164,10 +401,6 @@ impl Inner {
     }
 
     fn insert(&mut self, key: SegmentKey, file: LogFile) {
-        while self.files.len() >= self.limit {
-            let (_, oldest) = self.by_use.pop_first().expect("every open file has a use");
-            self.files.remove(&oldest);
-        }
         self.by_use.insert(self.next_use, key);
         self.files.insert(
             key,
@@ -179,9 +412,169 @@ impl Inner {
         self.next_use += 1;
     }
 
+    /// The least recently used file that nobody uses now.
+    fn take_oldest_idle(&mut self) -> Option<LogFile> {
+        let is_idle = |key: &&SegmentKey| !self.files[*key].file.is_shared();
+        let oldest = *self.by_use.values().find(is_idle)?;
+        let entry = self.files.remove(&oldest).expect("every use has its file");
+        self.by_use.remove(&entry.used);
+        Some(entry.file)
+    }
+
     fn remove(&mut self, key: SegmentKey) {
         if let Some(entry) = self.files.remove(&key) {
             self.by_use.remove(&entry.used);
+            if entry.file.is_shared() {
+                self.leaving.push(entry.file.watch());
+            }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::disk::test_directory;
+    use crate::io::executor::{block_on, spawn_local, yield_now};
+    use crate::model::Offset;
+
+    const LIMIT: usize = 3;
+
+    fn key(number: usize) -> SegmentKey {
+        SegmentKey::appended(LogId(number as u64), Offset(0))
+    }
+
+    struct Shard {
+        files: OpenFiles,
+        directory: tempfile::TempDir,
+    }
+
+    impl Shard {
+        fn new() -> Self {
+            Self {
+                files: OpenFiles::new(LIMIT),
+                directory: test_directory(),
+            }
+        }
+
+        async fn get(&self, number: usize) -> Result<SegmentFile, DiskError> {
+            let path = self.directory.path().join(number.to_string());
+            self.files.get(key(number), &path, OpenMode::Create).await
+        }
+
+        /// How many of its files this process has open.
+        fn open_count(&self) -> usize {
+            let open = std::fs::read_dir("/proc/self/fd").unwrap();
+            let targets = open.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
+            // Besides the nameless file by which a thread asks a device what it can do.
+            targets
+                .filter(|target| target.starts_with(self.directory.path()))
+                .filter(|target| !target.to_string_lossy().ends_with("(deleted)"))
+                .count()
+        }
+    }
+
+    #[test]
+    fn never_more_are_open_than_the_limit_says() {
+        block_on(async {
+            let shard = Shard::new();
+            for number in 0..4 * LIMIT {
+                drop(shard.get(number).await.unwrap());
+                assert!(shard.open_count() <= LIMIT, "{number}");
+            }
+            assert_eq!(shard.files.len(), LIMIT);
+        });
+    }
+
+    #[test]
+    fn the_least_recently_used_file_goes_unless_it_is_in_use() {
+        block_on(async {
+            let shard = Shard::new();
+            let used = shard.get(0).await.unwrap();
+            for number in 1..LIMIT {
+                drop(shard.get(number).await.unwrap());
+            }
+            drop(shard.get(LIMIT).await.unwrap());
+            assert!(shard.files.opened(key(0)).is_some(), "it is in use");
+            assert!(shard.files.opened(key(1)).is_none(), "it was the oldest");
+            drop(used);
+        });
+    }
+
+    #[test]
+    fn who_finds_all_files_in_use_waits_for_the_first_that_is_given_back() {
+        block_on(async {
+            let shard = Rc::new(Shard::new());
+            let mut used = Vec::new();
+            for number in 0..LIMIT {
+                used.push(shard.get(number).await.unwrap());
+            }
+            let waiting = {
+                let shard = shard.clone();
+                spawn_local(async move { shard.get(LIMIT).await.map(drop) })
+            };
+            for _ in 0..10 {
+                yield_now().await;
+            }
+            assert!(shard.files.opened(key(LIMIT)).is_none());
+            used.pop();
+            waiting.await.unwrap();
+            assert!(shard.open_count() <= LIMIT);
+        });
+    }
+
+    #[test]
+    fn a_file_that_is_no_longer_kept_counts_as_long_as_it_is_used() {
+        block_on(async {
+            let shard = Shard::new();
+            let used = shard.get(0).await.unwrap();
+            shard.files.close(key(0));
+            for number in 1..=LIMIT {
+                drop(shard.get(number).await.unwrap());
+                assert!(shard.open_count() <= LIMIT);
+            }
+            assert_eq!(shard.files.len(), LIMIT - 1);
+            drop(used);
+            drop(shard.get(LIMIT + 1).await.unwrap());
+            assert_eq!(shard.files.len(), LIMIT);
+        });
+    }
+
+    #[test]
+    fn many_who_want_more_than_there_is_are_all_served() {
+        block_on(async {
+            let shard = Rc::new(Shard::new());
+            let tasks: Vec<_> = (0..20 * LIMIT)
+                .map(|number| {
+                    let shard = shard.clone();
+                    spawn_local(async move {
+                        let file = shard.get(number).await.unwrap();
+                        file.allocate(4096).await.unwrap();
+                        assert!(shard.open_count() <= LIMIT);
+                    })
+                })
+                .collect();
+            for task in tasks {
+                task.await;
+            }
+            assert_eq!(shard.files.take_given_up(), 0);
+        });
+    }
+
+    #[test]
+    fn who_waits_in_vain_is_told_of_a_shortage() {
+        block_on(async {
+            let shard = Shard::new();
+            let mut used = Vec::new();
+            for number in 0..LIMIT {
+                used.push(shard.get(number).await.unwrap());
+            }
+            let error = shard.get(LIMIT).await.map(drop).unwrap_err();
+            assert_eq!(error.shortage(), Some(Shortage::Descriptors));
+            assert_eq!(shard.files.take_given_up(), 1);
+            assert_eq!(shard.files.take_given_up(), 0);
+            drop(used.pop());
+            shard.get(LIMIT).await.unwrap();
+        });
     }
 }

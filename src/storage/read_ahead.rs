@@ -14,14 +14,14 @@ use std::time::Instant;
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
 
-use crate::io::disk::{DiskError, DiskOperation, LogFile, OpenMode};
+use crate::io::disk::{DiskError, DiskOperation, OpenMode};
 use crate::io::event::Event;
 use crate::metrics::ShardMetrics;
 use crate::model::FilePosition;
 use crate::model::limits::{PAGE_BYTES, READ_AHEAD_BLOCKS, READ_BLOCK_BYTES, RECENT_READS_MAX};
 use crate::storage::byte_run::ByteRun;
 use crate::storage::log::{LogId, SegmentKey};
-use crate::storage::open_files::OpenFiles;
+use crate::storage::open_files::{OpenFiles, SegmentFile};
 
 /// Block `number` covers the file from `number * READ_BLOCK_BYTES` on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -177,7 +177,7 @@ impl ReadAhead {
         }
     }
 
-    fn start_loading(&self, key: BlockKey, file: &LogFile, part: Range<usize>) {
+    fn start_loading(&self, key: BlockKey, file: &SegmentFile, part: Range<usize>) {
         let (this, file) = (self.clone(), file.clone());
         let loading = Event::new();
         this.inner
@@ -198,7 +198,7 @@ impl ReadAhead {
     async fn bytes_of(
         &self,
         key: BlockKey,
-        file: &LogFile,
+        file: &SegmentFile,
         wanted: Range<usize>,
         part: Range<usize>,
     ) -> Result<Bytes, DiskError> {
@@ -226,7 +226,7 @@ impl ReadAhead {
 
     async fn read_part(
         &self,
-        file: &LogFile,
+        file: &SegmentFile,
         key: BlockKey,
         part: Range<usize>,
     ) -> Result<Part, DiskError> {

@@ -2,6 +2,7 @@
 
 use crate::io::disk::DiskError;
 use crate::io::executor;
+use crate::io::os_error::Shortage;
 use crate::model::limits::{
     INFLATED_BATCH_BYTES_MAX, READ_BLOCK_BYTES, READ_CHECKED_BYTES_PER_SLICE,
     RECORD_BATCH_HEADER_BYTES,
@@ -33,6 +34,17 @@ pub enum ReadError {
         base_offset: Offset,
         reason: RecordsError,
     },
+}
+
+impl ReadError {
+    /// What the system was short of, if that is all: the same read may succeed later.
+    pub fn shortage(&self) -> Option<Shortage> {
+        match self {
+            Self::Disk(error) => error.shortage(),
+            Self::Index(error) => error.shortage(),
+            Self::Corrupt { .. } | Self::Records { .. } => None,
+        }
+    }
 }
 
 /// A record found by its time.

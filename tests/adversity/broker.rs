@@ -8,7 +8,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 use tempfile::{NamedTempFile, TempDir};
 
 use crate::wire::Client;
@@ -45,10 +45,27 @@ impl Broker {
         settings: &[&str],
         environment: &[(&str, &Path)],
     ) -> Result<Self, Refused> {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_corelog"));
+        program.envs(environment.iter().copied());
+        Self::try_start_as(program, data, settings)
+    }
+
+    /// The broker with a limit of its own, set by a line of shell in front of it.
+    pub fn try_start_limited(
+        limits: &str,
+        data: &Path,
+        settings: &[&str],
+    ) -> Result<Self, Refused> {
+        let mut program = Command::new("sh");
+        let line = format!("{limits} && exec \"$0\" \"$@\"");
+        program.args(["-c", &line, env!("CARGO_BIN_EXE_corelog")]);
+        Self::try_start_as(program, data, settings)
+    }
+
+    fn try_start_as(mut command: Command, data: &Path, settings: &[&str]) -> Result<Self, Refused> {
         let [clients, admin] = free_addresses();
         // Not in the data directory: some tests make it unusable.
         let log = NamedTempFile::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_corelog"));
         command.arg("broker").arg("--data").arg(data);
         let listeners = [
             format!("listeners=PLAINTEXT://{clients}"),
@@ -62,7 +79,6 @@ impl Broker {
             command.args(["--set", setting]);
         }
         let process = command
-            .envs(environment.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log.reopen().unwrap())
@@ -92,6 +108,10 @@ impl Broker {
             thread::sleep(Duration::from_millis(20));
         }
         Ok(broker)
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.clients
     }
 
     pub fn client(&self) -> Client {
@@ -154,6 +174,22 @@ impl Broker {
             last_bytes = bytes;
         }
         last_bytes
+    }
+
+    /// What its process really has open.
+    pub fn open_descriptors(&self) -> usize {
+        let directory = format!("/proc/{}/fd", self.process.id());
+        fs::read_dir(directory).unwrap().count()
+    }
+
+    /// Takes descriptors away from the running process, or gives them back: from now on it may have so many.
+    pub fn limit_descriptors(&self, count: u64) {
+        let limit = Rlimit {
+            current: Some(count),
+            maximum: Some(20_000),
+        };
+        let process = Some(Pid::from_child(&self.process));
+        prlimit(process, Resource::Nofile, limit).unwrap();
     }
 
     /// Without the pages of the program's own file, which come as they are run.

@@ -10,6 +10,7 @@ mod cold_reads;
 mod compaction_disk_full;
 mod damaged_files;
 mod damaged_offsets;
+mod descriptors;
 mod disk_full;
 mod disk_guard;
 mod fetches;

@@ -13,15 +13,18 @@ mod resource_limits;
 
 use std::path::Path;
 
+use crate::config::BrokerConfig;
+
 pub use report::{Finding, Report, Status};
 
-/// Runs every check; `high_watermark` is the broker's `log.dirs.high.watermark`. It raises this process's soft limits to the hard ones on its way, since a broker wants them so.
-pub fn run(data: &Path, high_watermark: f64) -> Report {
+/// Runs every check for a broker with these settings. It raises this process's soft limits to the hard ones on its way, since a broker
+/// wants them so.
+pub fn run(data: &Path, config: &BrokerConfig) -> Report {
     let mut findings = vec![machine::kernel(), io_uring::rings_and_operations()];
-    findings.extend(data_directory::checks(data, high_watermark));
+    findings.extend(data_directory::checks(data, config.disk_high_watermark));
     findings.extend([
         resource_limits::locked_memory(),
-        resource_limits::open_files(),
+        resource_limits::open_files(config),
         machine::congestion_control(),
     ]);
     Report::new(data, findings)
@@ -35,7 +38,7 @@ mod tests {
     fn a_data_directory_that_does_not_exist_yet_is_checked_and_not_made() {
         let parent = tempfile::tempdir().unwrap();
         let data = parent.path().join("a/b");
-        let report = run(&data, 0.95);
+        let report = run(&data, &BrokerConfig::default());
         assert!(
             report
                 .findings()
@@ -52,7 +55,7 @@ mod tests {
     #[test]
     fn a_data_directory_that_is_a_file_fails_and_is_named() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        let report = run(file.path(), 0.95);
+        let report = run(file.path(), &BrokerConfig::default());
         let failed: Vec<&Finding> = report
             .findings()
             .iter()
@@ -69,7 +72,7 @@ mod tests {
     #[test]
     fn whatever_is_not_ok_says_what_to_do() {
         for data in ["/dev/shm/corelog-preflight-test", "/proc/corelog", "."] {
-            for finding in run(Path::new(data), 0.95).findings() {
+            for finding in run(Path::new(data), &BrokerConfig::default()).findings() {
                 assert!(
                     finding.status == Status::Ok || finding.fix.is_some(),
                     "{finding:?}"

@@ -1,12 +1,13 @@
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::report::Finding;
+use crate::broker::descriptor_budget::DescriptorBudget;
+use crate::broker::shard_count;
+use crate::config::BrokerConfig;
 
 /// What an executor insists on for its rings.
 const LOCKED_MEMORY_BYTES_MIN: u64 = 512 * 1024;
 
-/// Fewer leave no room for a few connections beside rings, logs and indexes.
-const OPEN_FILES_MIN: u64 = 256;
 /// Each connection takes one, and so does each log file that is kept open.
 const OPEN_FILES_ADVISED: u64 = 16_384;
 
@@ -28,26 +29,27 @@ pub(super) fn locked_memory() -> Finding {
     }
 }
 
-pub(super) fn open_files() -> Finding {
+pub(super) fn open_files(config: &BrokerConfig) -> Finding {
     const CHECK: &str = "open files";
     const RAISE: &str = "ulimit -Hn 1048576 && ulimit -n 1048576 (needs root; for a systemd service: LimitNOFILE=1048576; \
          for all logins: add '* - nofile 1048576' to /etc/security/limits.conf)";
-    match raise(Resource::Nofile) {
-        None => Finding::ok(CHECK, "unlimited"),
-        Some(files) if files < OPEN_FILES_MIN => Finding::fail(
-            CHECK,
-            format!("at most {files}; at least {OPEN_FILES_MIN} are needed"),
-            RAISE,
-        ),
-        Some(files) if files < OPEN_FILES_ADVISED => Finding::warn(
-            CHECK,
-            format!(
-                "at most {files}; with many partitions or connections, files are opened and closed again and again"
-            ),
-            RAISE,
-        ),
-        Some(files) => Finding::ok(CHECK, format!("at most {files}")),
+    let budget = match DescriptorBudget::of_process(config, shard_count(config)) {
+        Ok(budget) => budget,
+        Err(too_few) => return Finding::fail(CHECK, too_few.to_string(), RAISE),
+    };
+    let found = format!(
+        "at most {}: {} for connections, {} for segment files",
+        budget.limit,
+        budget.connections,
+        budget.segments()
+    );
+    if budget.limit < OPEN_FILES_ADVISED {
+        let found = format!(
+            "{found}; with many partitions or connections, files are opened and closed again and again"
+        );
+        return Finding::warn(CHECK, found, RAISE);
     }
+    Finding::ok(CHECK, found)
 }
 
 /// Raises the soft limit to the hard one and returns what then holds; `None` is unlimited.
@@ -70,7 +72,7 @@ mod tests {
 
     #[test]
     fn the_soft_limit_of_open_files_is_raised_to_the_hard_one() {
-        open_files();
+        open_files(&BrokerConfig::default());
         let limit = getrlimit(Resource::Nofile);
         assert_eq!(limit.current, limit.maximum);
     }

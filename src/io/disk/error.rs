@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use glommio::GlommioError;
 
+use crate::io::os_error::{OsErrorKind, Shortage};
 use crate::model::FilePosition;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,24 +36,6 @@ impl fmt::Display for DiskOperation {
             Self::Close => "close",
         })
     }
-}
-
-/// What a caller may decide by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DiskErrorKind {
-    /// No space, or a quota: refuse writes, keep reading, try again when there is space.
-    Full,
-    /// The device failed (EIO and its kin), or did less than it was asked to: the log directory is not to be trusted
-    /// any more.
-    Device,
-    NotFound,
-    AlreadyExists,
-    PermissionDenied,
-    ReadOnly,
-    TooManyOpenFiles,
-    /// The file system refuses O_DIRECT or what else was asked for.
-    Unsupported,
-    Other,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -99,18 +82,34 @@ impl DiskError {
         }
     }
 
-    pub fn kind(&self) -> DiskErrorKind {
+    pub fn kind(&self) -> OsErrorKind {
         match self {
-            Self::File { source, .. } | Self::Range { source, .. } => kind_of(source),
-            Self::Short { no_space: true, .. } => DiskErrorKind::Full,
+            Self::File { source, .. } | Self::Range { source, .. } => OsErrorKind::of(source),
+            Self::Short { no_space: true, .. } => OsErrorKind::Shortage(Shortage::Space),
             Self::Short {
                 no_space: false, ..
-            } => DiskErrorKind::Device,
+            } => OsErrorKind::Device,
         }
     }
 
     pub fn is_disk_full(&self) -> bool {
-        self.kind() == DiskErrorKind::Full
+        self.kind() == OsErrorKind::Shortage(Shortage::Space)
+    }
+
+    /// What is short, if the operation may be tried again once there is more of it. A failed fdatasync may not, whatever it failed for:
+    /// a second one reports success for data that is gone.
+    pub fn shortage(&self) -> Option<Shortage> {
+        match (self.operation(), self.kind()) {
+            (DiskOperation::Sync, _) => None,
+            (_, OsErrorKind::Shortage(shortage)) => Some(shortage),
+            _ => None,
+        }
+    }
+
+    /// What opening a file answers where there is no descriptor for it.
+    pub fn no_descriptor(path: &Path) -> Self {
+        let source = io::Error::from_raw_os_error(libc::EMFILE);
+        Self::file(DiskOperation::Open, path, source)
     }
 
     pub(super) fn file(operation: DiskOperation, path: &Path, source: impl Into<Cause>) -> Self {
@@ -119,29 +118,6 @@ impl DiskError {
             path: path.to_owned(),
             source: source.into().0,
         }
-    }
-}
-
-fn kind_of(error: &io::Error) -> DiskErrorKind {
-    match error.raw_os_error() {
-        Some(libc::ENOSPC | libc::EDQUOT) => DiskErrorKind::Full,
-        // glommio reports a cancelled request as timed out; nothing here cancels, so the device or its driver did.
-        Some(
-            libc::EIO
-            | libc::EREMOTEIO
-            | libc::EILSEQ
-            | libc::ENODATA
-            | libc::ETIMEDOUT
-            | libc::ENODEV
-            | libc::ENXIO,
-        ) => DiskErrorKind::Device,
-        Some(libc::ENOENT) => DiskErrorKind::NotFound,
-        Some(libc::EEXIST) => DiskErrorKind::AlreadyExists,
-        Some(libc::EACCES | libc::EPERM) => DiskErrorKind::PermissionDenied,
-        Some(libc::EROFS) => DiskErrorKind::ReadOnly,
-        Some(libc::EMFILE | libc::ENFILE) => DiskErrorKind::TooManyOpenFiles,
-        Some(libc::EINVAL | libc::EOPNOTSUPP) => DiskErrorKind::Unsupported,
-        _ => DiskErrorKind::Other,
     }
 }
 
@@ -173,22 +149,31 @@ impl Cause {
 mod tests {
     use super::*;
 
+    fn failed(operation: DiskOperation, number: i32) -> DiskError {
+        let source = io::Error::from_raw_os_error(number);
+        DiskError::file(operation, Path::new("/x"), source)
+    }
+
     #[test]
-    fn the_kind_follows_the_systems_error_number() {
-        let kind = |number| {
-            DiskError::file(
-                DiskOperation::Write,
-                Path::new("/x"),
-                io::Error::from_raw_os_error(number),
-            )
-            .kind()
-        };
-        assert_eq!(kind(libc::ENOSPC), DiskErrorKind::Full);
-        assert_eq!(kind(libc::EDQUOT), DiskErrorKind::Full);
-        assert_eq!(kind(libc::EIO), DiskErrorKind::Device);
-        assert_eq!(kind(libc::EMFILE), DiskErrorKind::TooManyOpenFiles);
-        assert_eq!(kind(libc::EROFS), DiskErrorKind::ReadOnly);
-        assert_eq!(kind(libc::ELOOP), DiskErrorKind::Other);
+    fn every_operation_but_a_sync_may_be_tried_again_after_a_shortage() {
+        use DiskOperation::{Allocate, Close, Open, Read, Stat, Sync, Truncate, Write};
+        for (number, shortage) in [
+            (libc::ENOSPC, Shortage::Space),
+            (libc::EDQUOT, Shortage::Space),
+            (libc::EMFILE, Shortage::Descriptors),
+            (libc::ENFILE, Shortage::Descriptors),
+            (libc::ENOMEM, Shortage::Memory),
+            (libc::EAGAIN, Shortage::Busy),
+        ] {
+            for operation in [Open, Write, Read, Allocate, Truncate, Stat, Close] {
+                assert_eq!(failed(operation, number).shortage(), Some(shortage));
+            }
+            assert_eq!(failed(Sync, number).shortage(), None, "{number}");
+        }
+        for operation in [Open, Write, Read, Allocate, Truncate, Sync, Stat, Close] {
+            assert_eq!(failed(operation, libc::EIO).shortage(), None);
+            assert_eq!(failed(operation, libc::EIO).kind(), OsErrorKind::Device);
+        }
     }
 
     #[test]
@@ -216,6 +201,6 @@ mod tests {
             error.to_string(),
             "write of '/data/t-0/00000000000000000000.log' at 8192 stopped after 4096 of 16384 bytes"
         );
-        assert_eq!(error.kind(), DiskErrorKind::Device);
+        assert_eq!(error.kind(), OsErrorKind::Device);
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
 use glommio::io::{DmaFile, OpenOptions};
 use rustix::fs::OFlags;
@@ -33,6 +33,16 @@ pub enum OpenMode {
 /// A file of one executor. A clone is the same open file; the last one dropped closes it in the executor's next turn.
 #[derive(Clone)]
 pub struct LogFile(Rc<OpenFile>);
+
+/// Sees whether a file is still open.
+#[derive(Clone)]
+pub struct FileWatch(Weak<OpenFile>);
+
+impl FileWatch {
+    pub fn is_open(&self) -> bool {
+        self.0.strong_count() > 0
+    }
+}
 
 struct OpenFile {
     file: DmaFile,
@@ -189,6 +199,16 @@ impl LogFile {
         };
         let closed = open.file.close().await;
         closed.map_err(|error| DiskError::file(DiskOperation::Close, &open.path.borrow(), error))
+    }
+
+    /// Whether there is another handle of the open file, so that it would stay open without this one.
+    pub fn is_shared(&self) -> bool {
+        Rc::strong_count(&self.0) > 1
+    }
+
+    /// Tells whether the file is still open, without keeping it so.
+    pub fn watch(&self) -> FileWatch {
+        FileWatch(Rc::downgrade(&self.0))
     }
 
     /// By descriptor, and not by path as glommio asks: the file may have been renamed.

@@ -11,9 +11,9 @@ mod read_bytes;
 #[cfg(test)]
 mod tests;
 
-pub use error::{DiskError, DiskErrorKind, DiskOperation};
+pub use error::{DiskError, DiskOperation};
 pub use file_system::FileSystemSpace;
-pub use log_file::{LogFile, OpenMode};
+pub use log_file::{FileWatch, LogFile, OpenMode};
 pub use read_bytes::ReadBytes;
 
 pub(super) use read_bytes::collect_returned_reads;

@@ -9,6 +9,7 @@ use futures_lite::future::poll_once;
 use super::*;
 use crate::io::chunk::{Chunk, ChunkPool};
 use crate::io::executor::{Core, block_on, sleep, spawn, spawn_local};
+use crate::io::os_error::OsErrorKind;
 use crate::model::FilePosition;
 use crate::model::limits::{PAGE_BYTES, READ_BUFFERS_OUT_MAX};
 
@@ -219,7 +220,7 @@ fn errors_name_the_file_and_say_of_what_kind_they_are() {
             .expect_err("no file");
         assert_eq!(
             (error.kind(), error.path()),
-            (DiskErrorKind::NotFound, &*path)
+            (OsErrorKind::NotFound, &*path)
         );
         assert!(
             error.to_string().contains(&path.display().to_string()),
@@ -230,7 +231,7 @@ fn errors_name_the_file_and_say_of_what_kind_they_are() {
         let error = LogFile::open(&path, OpenMode::CreateNew)
             .await
             .expect_err("it exists");
-        assert_eq!(error.kind(), DiskErrorKind::AlreadyExists);
+        assert_eq!(error.kind(), OsErrorKind::AlreadyExists);
 
         let file = LogFile::open(&path, OpenMode::ReadOnly)
             .await
@@ -255,7 +256,7 @@ fn errors_name_the_file_and_say_of_what_kind_they_are() {
         let error = LogFile::open(&missing, OpenMode::Create)
             .await
             .expect_err("no directory");
-        assert_eq!(error.kind(), DiskErrorKind::NotFound);
+        assert_eq!(error.kind(), OsErrorKind::NotFound);
     });
 }
 

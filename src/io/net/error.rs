@@ -6,6 +6,8 @@ use std::net::SocketAddr;
 
 use glommio::GlommioError;
 
+use crate::io::os_error::Shortage;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConnectionOperation {
     Connect,
@@ -65,12 +67,12 @@ impl NetError {
         )
     }
 
-    /// This process or the system has no descriptors left: accept again when connections have closed, not at once.
-    pub fn is_out_of_descriptors(&self) -> bool {
+    /// What the system is short of, if that is why. Accept again when there is more of it, not at once.
+    pub fn shortage(&self) -> Option<Shortage> {
         let (Self::Accept { source, .. } | Self::Connection { source, .. }) = self else {
-            return false;
+            return None;
         };
-        matches!(source.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
+        Shortage::of(source)
     }
 
     pub(super) fn bind(address: SocketAddr, source: io::Error) -> Self {

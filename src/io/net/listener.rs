@@ -102,8 +102,8 @@ impl Listener {
         self.address
     }
 
-    /// The next connection. Every error is about one connection or the process's descriptors
-    /// (`is_out_of_descriptors`); the listener goes on.
+    /// The next connection. Every error is about one connection or a shortage of the system's (`NetError::shortage`), which leaves the
+    /// connection waiting; the listener goes on.
     pub async fn accept(&self) -> Result<Accepted, NetError> {
         let failed = |source| NetError::Accept {
             address: self.address,

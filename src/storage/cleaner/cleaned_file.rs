@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::io::chunk::{ChunkPool, OpenChunk};
-use crate::io::disk::{LogFile, OpenMode};
+use crate::io::disk::OpenMode;
 use crate::model::limits::{CHUNK_BYTES_MAX, CLEANED_SPACE_STEP_BYTES};
 use crate::model::{FilePosition, Offset};
 use crate::record::RecordBatchHeader;
@@ -12,11 +12,11 @@ use crate::storage::cleaner::swap::cleaned_log_path;
 use crate::storage::index_builder::{IndexBuilder, IndexLengths};
 use crate::storage::index_files::IndexTail;
 use crate::storage::log::SegmentKey;
-use crate::storage::open_files::OpenFiles;
+use crate::storage::open_files::{OpenFiles, SegmentFile};
 
 /// A segment in the making. It is no part of the log before its swap.
 pub struct CleanedFile {
-    file: LogFile,
+    file: SegmentFile,
     pool: ChunkPool,
     /// Filled to its end before it is written, so that every write but the last is whole pages.
     open: OpenChunk,

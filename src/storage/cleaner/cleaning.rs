@@ -6,7 +6,8 @@ use std::rc::Rc;
 use rustc_hash::FxHashMap;
 
 use crate::io::chunk::ChunkPool;
-use crate::io::disk::{DiskError, DiskErrorKind, DiskOperation};
+use crate::io::disk::{DiskError, DiskOperation};
+use crate::io::os_error::OsErrorKind;
 use crate::model::limits::INFLATED_BATCH_BYTES_MAX;
 use crate::model::{FilePosition, Offset, ProducerId, TimestampMs};
 use crate::record::RecordBatchHeader;
@@ -52,7 +53,7 @@ impl CleaningError {
             return false;
         };
         let changes = !matches!(error.operation(), DiskOperation::Read | DiskOperation::Open);
-        changes && error.kind() == DiskErrorKind::Device
+        changes && error.kind() == OsErrorKind::Device
     }
 }
 

@@ -2,17 +2,17 @@
 
 use std::path::PathBuf;
 
-use crate::io::disk::{LogFile, OpenMode};
+use crate::io::disk::OpenMode;
 use crate::model::FilePosition;
 use crate::model::limits::{READ_BLOCK_BYTES, RECORD_BATCH_HEADER_BYTES};
 use crate::record::RecordBatchHeader;
 use crate::storage::cleaner::cleaning::CleaningError;
 use crate::storage::log::LogId;
-use crate::storage::open_files::OpenFiles;
+use crate::storage::open_files::{OpenFiles, SegmentFile};
 use crate::storage::sealed_segment::SealedSegment;
 
 pub struct SegmentSource {
-    file: LogFile,
+    file: SegmentFile,
     path: PathBuf,
     size: FilePosition,
     /// Where the bytes in `buffer` lie.

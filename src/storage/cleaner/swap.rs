@@ -117,7 +117,17 @@ impl Swap {
 
     /// Takes every step. Blocks. After an error nobody knows how far it came: a start finds out.
     pub fn run(&self) -> Result<(), FileError> {
-        self.steps().iter().try_for_each(Step::take)
+        self.run_on(&mut 0)
+    }
+
+    /// Takes the steps that come after the first `taken` ones, and counts them there. Blocks. A step that failed for want of a descriptor
+    /// has not begun, and may be taken again.
+    pub fn run_on(&self, taken: &mut usize) -> Result<(), FileError> {
+        for step in self.steps().iter().skip(*taken) {
+            step.take()?;
+            *taken += 1;
+        }
+        Ok(())
     }
 
     fn path(&self, kind: SegmentFileKind, suffix: &str) -> PathBuf {

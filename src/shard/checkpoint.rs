@@ -29,7 +29,9 @@ impl Shard {
     ) -> Result<(), PartitionError> {
         let (turn, snapshot) = loop {
             self.check_usable(partition)?;
-            let turn = CheckpointTurn::wait(partition).await;
+            let Some(turn) = CheckpointTurn::wait(partition).await else {
+                return Err(PartitionError::Unknown(partition.partition));
+            };
             if let Some(snapshot) = snapshot_of(partition) {
                 break (turn, snapshot);
             }
@@ -104,7 +106,14 @@ fn snapshot_of(partition: &HostedPartition) -> Option<Snapshot> {
 pub(super) struct CheckpointTurn(Rc<HostedPartition>);
 
 impl CheckpointTurn {
-    pub(super) async fn wait(partition: &Rc<HostedPartition>) -> Self {
+    /// `None` once the partition is deleted: the directory of that name may be another's.
+    pub(super) async fn wait(partition: &Rc<HostedPartition>) -> Option<Self> {
+        let turn = Self::wait_for_last(partition).await;
+        (!partition.flags.is_gone.get()).then_some(turn)
+    }
+
+    /// The turn of the partition's deletion, after which nobody else gets one.
+    pub(super) async fn wait_for_last(partition: &Rc<HostedPartition>) -> Self {
         let waiting = &partition.flags.waiting_for_turn;
         waiting.set(waiting.get() + 1);
         while partition.flags.is_checkpointing.replace(true) {

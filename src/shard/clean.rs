@@ -318,6 +318,7 @@ impl Shard {
         cleaned: CleanedSegment,
     ) -> Result<(), CleaningError> {
         let turn = CheckpointTurn::wait(partition).await;
+        let turn = turn.ok_or(CleaningError::Ended)?;
         let begun = match self.check_may_clean(partition) {
             Ok(()) if partition.leader.borrow_mut().log_mut().begin_swap(group) => Ok(()),
             // Retention was faster.
@@ -429,14 +430,13 @@ impl Shard {
     /// Removes what was cleaned of a group and is not to take its place.
     async fn discard(&self, partition: &Rc<HostedPartition>, group: &SegmentGroup) {
         self.files().close(group.cleaned_key(partition.log_id()));
-        let turn = CheckpointTurn::wait(partition).await;
-        // The directory of a deleted topic may be another's by now.
-        if !partition.flags.is_gone.get() {
-            let (directory, base_offset) = (partition.directory(), group.base_offset());
-            let removed = blocking::run(move || swap::remove_cleaned(&directory, base_offset));
-            if let Err(error) = removed.await {
-                tracing::warn!(%error, "what was cleaned in vain stays until the next start");
-            }
+        let Some(turn) = CheckpointTurn::wait(partition).await else {
+            return;
+        };
+        let (directory, base_offset) = (partition.directory(), group.base_offset());
+        let removed = blocking::run(move || swap::remove_cleaned(&directory, base_offset));
+        if let Err(error) = removed.await {
+            tracing::warn!(%error, "what was cleaned in vain stays until the next start");
         }
         drop(turn);
     }
@@ -447,6 +447,7 @@ impl Shard {
         first_dirty: Offset,
     ) -> Result<(), CleaningError> {
         let turn = CheckpointTurn::wait(partition).await;
+        let turn = turn.ok_or(CleaningError::Ended)?;
         self.check_may_clean(partition)?;
         let directory = partition.directory();
         let written: Result<(), FileError> =

@@ -1,7 +1,7 @@
 //! Segments whose files were renamed for their deletion and stay for `file.delete.delay.ms`.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::io::clock::Monotonic;
 use crate::model::Offset;
@@ -32,6 +32,11 @@ impl DeletedFiles {
         due.into_values().collect()
     }
 
+    /// Those of a directory that is renamed for its own deletion: another may have its name from now on.
+    pub fn forget(&mut self, directory: &Path) {
+        self.waiting.retain(|_, it| it.directory != directory);
+    }
+
     /// All of them, because their space is needed now.
     pub fn take_all(&mut self) -> Vec<DeletedSegment> {
         std::mem::take(&mut self.waiting).into_values().collect()
@@ -60,6 +65,17 @@ mod tests {
         assert_eq!(files.take_due(at(4)), []);
         assert_eq!(files.take_due(at(5)), [segment(2), segment(3)]);
         assert_eq!(files.take_all(), [segment(1)]);
+        assert_eq!(files.take_all(), []);
+    }
+
+    #[test]
+    fn those_of_a_directory_that_is_deleted_itself_are_not_looked_for_any_more() {
+        let mut files = DeletedFiles::default();
+        files.push(Monotonic::ZERO, segment(1));
+        files.forget(Path::new("other"));
+        files.push(Monotonic::ZERO, segment(2));
+        assert_eq!(files.waiting.len(), 2);
+        files.forget(Path::new("d"));
         assert_eq!(files.take_all(), []);
     }
 }

@@ -96,6 +96,22 @@ impl HostedPartition {
         self.directory.clone()
     }
 
+    /// From here on no index file of its segments is read or made anew: of a deleted partition they may be another's. Completes when
+    /// nobody does any more.
+    pub async fn retire_indexes(&self) {
+        let sealed: Vec<_> = self
+            .leader
+            .borrow()
+            .log()
+            .sealed()
+            .iter()
+            .cloned()
+            .collect();
+        for segment in sealed {
+            segment.retire().await;
+        }
+    }
+
     /// Whether a recovery now would have something to read.
     pub fn is_behind(&self) -> bool {
         self.leader.borrow().log().end().offset > self.checkpointed.get().offset

@@ -13,10 +13,12 @@ use crate::model::limits::{
 };
 use crate::shard::checkpoint::{CheckpointTurn, SyncBy};
 use crate::shard::command::PartitionError;
+use crate::shard::disk_guard::Room;
 use crate::shard::hosted::HostedPartition;
 use crate::shard::runtime::Shard;
+use crate::storage::sealed_segment::SealedSegment;
 use crate::storage::sealed_segments::ToSeal;
-use crate::storage::segment_name;
+use crate::storage::{partition_files, segment_name};
 
 impl Shard {
     /// Runs as long as the shard does: a tick every `HOUSEKEEPING_MS`.
@@ -79,14 +81,36 @@ impl Shard {
             executor::sleep(Duration::from_millis(SHORTAGE_RETRY_MS)).await;
         }
         // A checkpoint that began before the roll may be writing the same index files.
-        let turn = CheckpointTurn::wait(partition).await;
+        let Some(turn) = CheckpointTurn::wait(partition).await else {
+            return;
+        };
         let (directory, index_tail) = (partition.directory(), segment.index_tail);
-        let stored = blocking::run(move || index_tail.write(&directory)).await;
+        let base_offset = segment.key.segment;
+        let stored = blocking::run(move || {
+            let stored = index_tail.write_if_there_is_space(&directory);
+            if stored.is_err() {
+                // Nobody knows what they hold; missing ones are made anew.
+                let _ = partition_files::remove_indexes(&directory, base_offset);
+            }
+            stored
+        });
+        let stored = stored.await;
         drop(turn);
-        if let Err(error) = stored {
-            tracing::warn!(segment = %segment.path.display(), %error, "indexes were not stored; they are made anew when needed");
+        let shown = segment.path.display();
+        match &stored {
+            Ok(true) => {}
+            Ok(false) => {
+                tracing::warn!(segment = %shown, "the disk has no room for a segment's indexes: they stay in memory");
+            }
+            Err(error) => {
+                tracing::warn!(segment = %shown, %error, "a segment's indexes were not stored: they stay in memory");
+            }
         }
-        partition.leader.borrow_mut().log_mut().on_sealed();
+        partition
+            .leader
+            .borrow_mut()
+            .log_mut()
+            .on_sealed(base_offset, matches!(stored, Ok(true)));
         self.metrics().count(Counter::SegmentsSealed, 1);
         drop(self.checkpoint(partition, SyncBy::Request).await);
     }
@@ -167,6 +191,43 @@ impl Shard {
         .detach();
     }
 
+    /// Writes the indexes that only memory has, in the background, if there is space by now.
+    fn store_indexes(&self, partition: &Rc<HostedPartition>, unstored: Vec<Rc<SealedSegment>>) {
+        if unstored.is_empty() || self.log_dir().room() != Room::Free {
+            return;
+        }
+        let partition = partition.clone();
+        executor::spawn_background(async move {
+            for segment in unstored {
+                let Some(turn) = CheckpointTurn::wait(&partition).await else {
+                    return;
+                };
+                let is_here = |it: &Rc<SealedSegment>| Rc::ptr_eq(it, &segment);
+                let is_left = partition.leader.borrow().log().sealed().iter().any(is_here);
+                let Some(indexes) = segment.unstored_indexes().filter(|_| is_left) else {
+                    continue;
+                };
+                let (directory, files) = (partition.directory(), indexes.to_files());
+                let stored =
+                    blocking::run(move || files.write_if_there_is_space(&directory)).await;
+                drop(turn);
+                match stored {
+                    Ok(true) => {
+                        segment.note_indexes_stored();
+                        segment.release_indexes();
+                    }
+                    Ok(false) => return,
+                    Err(error) => {
+                        let shown = segment.path().display();
+                        tracing::warn!(segment = %shown, %error, "a segment's indexes stay in memory");
+                        return;
+                    }
+                }
+            }
+        })
+        .detach();
+    }
+
     /// Frees what an idle partition holds: prepared space, open files, what of its memory is not cache.
     async fn put_to_rest(self: &Rc<Self>, partition: &Rc<HostedPartition>) {
         if partition.flags.is_preparing.get() || partition.flags.is_gone.get() {
@@ -182,6 +243,7 @@ impl Shard {
             let (key, path) = (log.active_key(), log.active().path().to_owned());
             let gives_back = log.space().give_back(end);
             log.release_memory();
+            self.store_indexes(partition, log.sealed().with_unstored_indexes());
             gives_back.then_some((key, path, end))
         };
         self.set_inactive(partition);

@@ -17,7 +17,7 @@ use crate::shard::checkpoint::CheckpointTurn;
 use crate::shard::command::PartitionError;
 use crate::shard::disk_guard::Room;
 use crate::shard::hosted::{Checkpointed, HostedPartition};
-use crate::shard::runtime::Shard;
+use crate::shard::runtime::{Cached, Shard};
 use crate::shard::slow_removal;
 use crate::storage::active_segment::RollRules;
 use crate::storage::file_error::FileError;
@@ -268,21 +268,22 @@ impl Shard {
             self.set_inactive(&partition);
             let why = PartitionError::Unknown(id);
             self.refuse_parked(&partition, &why);
-            let (cached_bytes, progress) = {
+            let (cached, progress) = {
                 let mut leader = partition.leader.borrow_mut();
                 let (segments, bytes) = (leader.log().segment_count(), leader.log().size_bytes());
                 self.metrics()
                     .count_deleted(Deletion::DeletedTopic, segments as u64, bytes);
-                let cached_bytes = leader.log().tail().bytes();
+                let cached = Cached::of(&leader);
                 leader.log_mut().drop_cache();
-                (cached_bytes, leader.fail())
+                (cached, leader.fail())
             };
-            self.note_uncached(cached_bytes);
+            self.note_uncached(cached);
             self.give_up(progress, &why);
             self.files().retire(Retired::Log(partition.log_id())).await;
+            partition.retire_indexes().await;
             self.read_ahead().forget(partition.log_id());
             // What is under way in its directory goes by names, and the next topic may have the same.
-            let turn = CheckpointTurn::wait(&partition).await;
+            let turn = CheckpointTurn::wait_for_last(&partition).await;
             while partition.flags.is_preparing.get() {
                 executor::sleep(Duration::from_millis(1)).await;
             }
@@ -293,6 +294,9 @@ impl Shard {
                 .join(DeletedDirName::new(&topic.name, topic.id, id.partition).to_string());
             let renamed = blocking::run(move || std::fs::rename(&from, &to).map(|()| to)).await;
             drop(turn);
+            self.deleted_files()
+                .borrow_mut()
+                .forget(&partition.directory());
             let log_dir = self.log_dir().clone();
             match renamed {
                 Ok(to) => executor::spawn_background(async move {

@@ -8,6 +8,7 @@
 
 pub mod append;
 pub mod cache_budget;
+mod cache_order;
 pub mod call;
 pub mod checkpoint;
 pub mod clean;

@@ -227,8 +227,13 @@ impl Shard {
             std::fs::File::create(&path).map_err(FileError::of("create", &path))?;
             atomic_file::sync_dir(&directory)
         });
-        if let Err(error) = made.await {
-            tracing::debug!(%error, "no file was made for the segment that follows an expired one");
+        match made.await {
+            Ok(()) => {}
+            // What is appended next makes the file.
+            Err(error) if error.is_disk_full() => {
+                tracing::debug!(%error, "no file was made for the segment that follows an expired one");
+            }
+            Err(error) => self.fail_partition(partition, &error),
         }
         partition.flags.is_preparing.set(false);
         if !partition.parked.borrow().is_empty() {
@@ -295,10 +300,9 @@ impl Shard {
         let (topic, index) = (&partition.topic, partition.partition.partition);
         let start = partition.leader.borrow().log().start();
         tracing::info!(%topic, partition = %index, segments = dropped.len(), log_start = %start, "old segments are deleted");
-        let turn = CheckpointTurn::wait(partition).await;
-        if partition.flags.is_gone.get() {
+        let Some(turn) = CheckpointTurn::wait(partition).await else {
             return;
-        }
+        };
         let directory = partition.directory();
         let bases = bases_of(dropped);
         let renamed = blocking::run(move || {

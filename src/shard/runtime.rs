@@ -1,8 +1,7 @@
 //! The shard itself: its partitions, and the table of what it can be asked.
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
-use std::rc::{Rc, Weak};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -16,7 +15,8 @@ use crate::metadata::MetadataImage;
 use crate::metrics::{Gauge, ShardMetrics};
 use crate::model::limits::{CHUNK_POOL_FREE_BYTES_MAX, READ_BLOCKS_BYTES_MAX_PER_SHARD};
 use crate::model::{ShardId, TopicPartition};
-use crate::shard::cache_budget::{CacheBudget, CacheShare};
+use crate::shard::cache_budget::CacheBudget;
+use crate::shard::cache_order::CacheOrder;
 use crate::shard::call::{Call, ReplyTo};
 use crate::shard::command::{Command, Message};
 use crate::shard::deleted_files::DeletedFiles;
@@ -62,17 +62,11 @@ pub struct Shard {
     turn: Signal,
     dirty: RefCell<Vec<Rc<HostedPartition>>>,
     active: RefCell<Vec<Rc<HostedPartition>>>,
-    cache: RefCell<CacheOrder>,
+    cache: RefCell<CacheOrder<HostedPartition>>,
     /// Commands that clients wait for.
     served_count: Cell<u64>,
     is_stopping: Cell<bool>,
     is_ended: Cell<bool>,
-}
-
-/// The cached chunks of all logs of the shard, oldest first, so that the oldest goes when the budget is used up.
-struct CacheOrder {
-    share: CacheShare,
-    order: VecDeque<Weak<HostedPartition>>,
 }
 
 impl Shard {
@@ -101,10 +95,7 @@ impl Shard {
             turn: Signal::new(),
             dirty: RefCell::default(),
             active: RefCell::default(),
-            cache: RefCell::new(CacheOrder {
-                share: parts.cache_budget.share(),
-                order: VecDeque::new(),
-            }),
+            cache: RefCell::new(CacheOrder::new(parts.cache_budget.share())),
             served_count: Cell::new(0),
             is_stopping: Cell::new(false),
             is_ended: Cell::new(false),
@@ -336,32 +327,25 @@ impl Shard {
         if chunks.count == 0 {
             return;
         }
-        let mut cache = self.cache.borrow_mut();
-        cache.share.add(chunks.bytes);
-        for _ in 0..chunks.count {
-            cache.order.push_back(Rc::downgrade(partition));
-        }
-        drop(cache);
+        let Cached { count, bytes } = chunks;
+        self.cache.borrow_mut().add(partition, count, bytes);
         self.free_cache();
     }
 
     /// Frees this shard's oldest chunks as far as it is to.
     pub(super) fn free_cache(&self) {
         let mut cache = self.cache.borrow_mut();
-        while cache.share.is_over()
-            && let Some(oldest) = cache.order.pop_front()
-        {
-            if let Some(oldest) = oldest.upgrade() {
-                cache
-                    .share
-                    .subtract(oldest.leader.borrow_mut().log_mut().drop_oldest_cached());
-            }
+        while let Some(oldest) = cache.next_to_free() {
+            let freed_bytes = oldest.leader.borrow_mut().log_mut().drop_oldest_cached();
+            cache.on_freed(freed_bytes);
         }
     }
 
-    /// A log let go of its cache by itself.
-    pub(super) fn note_uncached(&self, bytes: usize) {
-        self.cache.borrow_mut().share.subtract(bytes);
+    /// A deleted partition's log has let go of its cache.
+    pub(super) fn note_uncached(&self, chunks: Cached) {
+        let is_gone = |partition: &HostedPartition| partition.flags.is_gone.get();
+        let Cached { count, bytes } = chunks;
+        self.cache.borrow_mut().forget(count, bytes, is_gone);
     }
 
     /// What the partitions take on disk; looks at each of them.
@@ -385,7 +369,7 @@ impl Shard {
             .set_gauge(Gauge::MeshQueueMessages, queued_count);
         self.metrics.set_gauge(
             Gauge::TailCacheBytes,
-            self.cache.borrow().share.own_bytes() as u64,
+            self.cache.borrow().own_bytes() as u64,
         );
         self.metrics
             .set_gauge(Gauge::Partitions, self.partitions.borrow().len() as u64);

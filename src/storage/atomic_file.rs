@@ -1,5 +1,6 @@
 use std::fs::{self, File};
 use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use super::fault_point;
@@ -12,14 +13,31 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     let mut unfinished = path.as_os_str().to_owned();
     unfinished.push(UNFINISHED_SUFFIX);
     let unfinished = Path::new(&unfinished);
-    let file = fault_point::change(|| File::create(unfinished))
+    let written = write_new(unfinished, bytes).and_then(|()| {
+        fault_point::growth(|| fs::rename(unfinished, path))
+            .map_err(FileError::of("rename", unfinished))
+    });
+    if let Err(error) = written {
+        // On a full disk its block may be the one that is missed next. A start removes it too.
+        let _ = remove(unfinished);
+        return Err(error);
+    }
+    sync_dir(path.parent().expect("a file lies in a directory"))
+}
+
+/// Writes over the start of a file that is there, in place: for one that is to be replaced where there is no space for a second one.
+pub fn overwrite(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    let file = fault_point::change(|| File::options().write(true).open(path))
+        .map_err(FileError::of("open", path))?;
+    fault_point::change(|| file.write_all_at(bytes, 0)).map_err(FileError::of("write", path))?;
+    fault_point::change(|| file.sync_all()).map_err(FileError::of("sync", path))
+}
+
+fn write_new(unfinished: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    let file = fault_point::growth(|| File::create(unfinished))
         .map_err(FileError::of("create", unfinished))?;
     fault_point::write_all_at(&file, bytes, 0).map_err(FileError::of("write", unfinished))?;
-    fault_point::change(|| file.sync_all()).map_err(FileError::of("sync", unfinished))?;
-    drop(file);
-    fault_point::change(|| fs::rename(unfinished, path))
-        .map_err(FileError::of("rename", unfinished))?;
-    sync_dir(path.parent().expect("a file lies in a directory"))
+    fault_point::change(|| file.sync_all()).map_err(FileError::of("sync", unfinished))
 }
 
 /// The whole of a small file; `None` if it is not there. One that is longer than any that we write is cut there, so that it costs

@@ -162,6 +162,12 @@ impl PartitionCheckpoint {
         atomic_file::replace(&dir.join(CHECKPOINT_FILE), &self.encode())
     }
 
+    /// Writes over the file that is there, for which a full disk has room too. All checkpoints are of one length and lie within a sector, so
+    /// that a power cut leaves one or the other; were it to leave neither, the next start would read the whole log.
+    pub fn overwrite(&self, dir: &Path) -> Result<(), FileError> {
+        atomic_file::overwrite(&dir.join(CHECKPOINT_FILE), &self.encode())
+    }
+
     pub fn read(dir: &Path) -> Result<Result<Self, CheckpointDamage>, FileError> {
         Ok(
             match atomic_file::read(&dir.join(CHECKPOINT_FILE), FILE_BYTES_MAX)? {
@@ -215,6 +221,21 @@ mod tests {
             assert_eq!(PartitionCheckpoint::read(dir.path()).unwrap(), Ok(written));
             assert!(written.encode().len() as u64 <= FILE_BYTES_MAX);
         }
+    }
+
+    #[test]
+    fn a_checkpoint_is_written_over_another_within_a_sector() {
+        const SECTOR_BYTES: usize = 512;
+        let dir = tempfile::tempdir().unwrap();
+        let mut written = checkpoint();
+        written.write(dir.path()).unwrap();
+        let length = written.encode().len();
+        written.log_start_offset = Offset(i64::MAX);
+        written.recovery_point = RecoveryPoint::segment_start(Offset(0), LeaderEpoch::UNKNOWN);
+        written.overwrite(dir.path()).unwrap();
+        assert_eq!(PartitionCheckpoint::read(dir.path()).unwrap(), Ok(written));
+        assert_eq!(written.encode().len(), length);
+        assert!(length <= SECTOR_BYTES);
     }
 
     #[test]

@@ -5,23 +5,26 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Makes one change of a file or a directory.
+/// Makes one change of a file or a directory for which a full disk has room too.
 pub(super) fn change<T>(make: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     #[cfg(test)]
-    let made = planned::meet()?;
-    let result = make();
+    return planned::make(planned::Space::NotNeeded, make);
+    #[cfg(not(test))]
+    make()
+}
+
+/// Makes one change that may need a block more: a new name, a longer file.
+pub(super) fn growth<T>(make: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     #[cfg(test)]
-    if let planned::Change::MadeAndFails(kind) = made {
-        result?;
-        return Err(kind.into());
-    }
-    result
+    return planned::make(planned::Space::Needed, make);
+    #[cfg(not(test))]
+    make()
 }
 
 /// Writes all of `bytes` at `position`; where that is to fail, a part of it is written.
 pub(super) fn write_all_at(file: &File, bytes: &[u8], position: u64) -> io::Result<()> {
     #[cfg(test)]
-    if let Err(error) = planned::meet() {
+    if let Err(error) = planned::meet(planned::Space::Needed) {
         file.write_all_at(&bytes[..bytes.len() / 2], position)?;
         return Err(error);
     }
@@ -40,6 +43,8 @@ pub(super) mod planned {
         Fails(io::ErrorKind),
         /// It alone is made and fails all the same, as on a disk that answers with an error too late.
         FailsAfter(io::ErrorKind),
+        /// From it on the disk is full: what needs a block more fails.
+        DiskFull,
         /// The process is no more: neither it nor a later one happens.
         Dies,
     }
@@ -49,21 +54,37 @@ pub(super) mod planned {
         static MADE: Cell<usize> = const { Cell::new(0) };
     }
 
+    #[derive(Clone, Copy, PartialEq, Eq)]
+    pub(super) enum Space {
+        Needed,
+        NotNeeded,
+    }
+
     /// What becomes of a change that does not fail outright.
     pub(super) enum Change {
         Made,
         MadeAndFails(io::ErrorKind),
     }
 
-    pub(super) fn meet() -> io::Result<Change> {
+    pub(super) fn meet(space: Space) -> io::Result<Change> {
         let at = MADE.replace(MADE.get() + 1);
         match PLAN.get() {
             Some((planned, Fault::Fails(kind))) if at == planned => Err(kind.into()),
+            Some((planned, Fault::DiskFull)) if at >= planned && space == Space::Needed => {
+                Err(io::ErrorKind::StorageFull.into())
+            }
             Some((planned, Fault::Dies)) if at >= planned => Err(io::Error::other("dead")),
             Some((planned, Fault::FailsAfter(kind))) if at == planned => {
                 Ok(Change::MadeAndFails(kind))
             }
             _ => Ok(Change::Made),
+        }
+    }
+
+    pub(super) fn make<T>(space: Space, make: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        match meet(space)? {
+            Change::Made => make(),
+            Change::MadeAndFails(kind) => make().and(Err(kind.into())),
         }
     }
 

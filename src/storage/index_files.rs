@@ -11,6 +11,7 @@ use super::fault_point;
 use super::file_error::FileError;
 use super::index_builder::{IndexBuilder, IndexLengths};
 use super::offset_index::{IndexDamage, OFFSET_INDEX_ENTRY_BYTES, OffsetIndex, SegmentEnd};
+use super::partition_files;
 use super::scan::{ScanEnd, ScanStart};
 use super::sealed_scan::scan_sealed;
 use super::segment_name::{SegmentFileKind, SegmentFileName};
@@ -28,11 +29,15 @@ pub struct IndexTail {
 
 impl IndexTail {
     pub fn of(builder: &IndexBuilder, saved: IndexLengths) -> Self {
+        Self::of_both(builder.offsets(), builder.times(), saved)
+    }
+
+    pub fn of_both(offsets: &OffsetIndex, times: &TimeIndex, saved: IndexLengths) -> Self {
         Self {
-            base_offset: builder.base_offset(),
+            base_offset: offsets.base_offset(),
             saved,
-            offsets: builder.offsets().encode_from(saved.offset_entries as usize),
-            times: builder.times().encode_from(saved.time_entries as usize),
+            offsets: offsets.encode_from(saved.offset_entries as usize),
+            times: times.encode_from(saved.time_entries as usize),
         }
     }
 
@@ -40,6 +45,18 @@ impl IndexTail {
     /// directory is synced, which the checkpoint does that follows.
     pub fn write(&self, dir: &Path) -> Result<(), FileError> {
         self.write_with_suffix(dir, "")
+    }
+
+    /// Writes both files as [`write`](Self::write) does, or leaves neither of them where the disk is full: half an index would pass for one
+    /// that is whole, and missing ones are made anew from the log. True if they are there.
+    pub fn write_if_there_is_space(&self, dir: &Path) -> Result<bool, FileError> {
+        match self.write(dir) {
+            Err(error) if error.is_disk_full() => {
+                partition_files::remove_indexes(dir, self.base_offset)?;
+                Ok(false)
+            }
+            written => written.map(|()| true),
+        }
     }
 
     /// The same into files whose names end with `suffix`.
@@ -171,14 +188,22 @@ pub fn load_sealed(
         .map(|()| (offsets, times)))
 }
 
-/// Both indexes of a sealed segment, from its batches, and writes them. Where the scan stopped short of the segment's end, the
-/// segment is damaged there; the indexes then know nothing behind.
+/// Both indexes of a sealed segment, made from its batches.
+pub struct Rebuilt {
+    pub indexes: IndexBuilder,
+    /// Where the scan stopped short of the segment's end, the segment is damaged there; the indexes then know nothing of what follows.
+    pub scanned: ScanEnd,
+    /// Whether their files have them too: on a full disk only memory does.
+    pub is_stored: bool,
+}
+
+/// Makes both indexes of a sealed segment from its batches, and writes them if there is space.
 pub fn rebuild_sealed(
     dir: &Path,
     base_offset: Offset,
     end: SegmentEnd,
     interval_bytes: u64,
-) -> Result<(IndexBuilder, ScanEnd), FileError> {
+) -> Result<Rebuilt, FileError> {
     let log_path = path(dir, base_offset, SegmentFileKind::Log);
     let mut builder = IndexBuilder::new(base_offset, interval_bytes);
     let start = ScanStart::of_segment(base_offset, LeaderEpoch::UNKNOWN);
@@ -186,8 +211,12 @@ pub fn rebuild_sealed(
         builder.on_batch(header.last_offset(), header.newest_record(), position);
     })?;
     builder.seal();
-    IndexTail::of(&builder, IndexLengths::default()).write(dir)?;
-    Ok((builder, scanned))
+    let tail = IndexTail::of(&builder, IndexLengths::default());
+    Ok(Rebuilt {
+        is_stored: tail.write_if_there_is_space(dir)?,
+        indexes: builder,
+        scanned,
+    })
 }
 
 fn check_last_entry(
@@ -266,7 +295,7 @@ fn last_entry<const ENTRY_BYTES: usize>(
 fn write_end(path: &Path, at: u64, bytes: &[u8]) -> Result<(), FileError> {
     let mut options = File::options();
     options.create(true).truncate(false).write(true);
-    let file = fault_point::change(|| options.open(path)).map_err(FileError::of("open", path))?;
+    let file = fault_point::growth(|| options.open(path)).map_err(FileError::of("open", path))?;
     fault_point::write_all_at(&file, bytes, at).map_err(FileError::of("write", path))?;
     fault_point::change(|| file.set_len(at + bytes.len() as u64))
         .map_err(FileError::of("truncate", path))?;

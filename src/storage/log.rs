@@ -115,7 +115,7 @@ impl Log {
                     .latest
                     .map_or(TimestampMs::NONE, |latest| latest.timestamp),
                 settings.index_interval_bytes,
-                None,
+                segment.unstored_indexes.map(SegmentIndexes::from),
             )
             .written_at(segment.written_at)
         });
@@ -351,8 +351,8 @@ impl Log {
     }
 
     /// See [`SealedSegments::on_sealed`].
-    pub fn on_sealed(&mut self) {
-        self.sealed.on_sealed();
+    pub fn on_sealed(&mut self, base_offset: Offset, are_indexes_stored: bool) {
+        self.sealed.on_sealed(base_offset, are_indexes_stored);
     }
 
     /// See [`SealedSegments::is_sealed_up`].
@@ -420,6 +420,9 @@ impl Log {
             .of_generation(group.cleaned_key(self.id).generation)
             .written_at(group.newest())
         });
+        if let Some(cleaned) = &cleaned {
+            cleaned.note_indexes_stored();
+        }
         self.sealed.end_swap(group, cleaned);
     }
 

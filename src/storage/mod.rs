@@ -14,6 +14,8 @@ pub mod checkpoint;
 pub mod checksum_frame;
 pub mod cleaner;
 mod fault_point;
+#[cfg(test)]
+mod fault_sweep;
 pub mod file_error;
 pub mod index_builder;
 mod index_check;

@@ -47,7 +47,7 @@ impl NextSegment {
     /// Gives the file its segment's name. After an error it has neither name, as far as the disk allows: nobody knows which one a failed
     /// rename has left.
     pub fn put_in_place(&self) -> Result<(), FileError> {
-        let renamed = fault_point::change(|| fs::rename(&self.spare, &self.segment));
+        let renamed = fault_point::growth(|| fs::rename(&self.spare, &self.segment));
         renamed.map_err(|error| {
             self.give_up();
             FileError::of("rename", &self.spare)(error)

@@ -103,7 +103,7 @@ pub(super) fn modified_at(metadata: fs::Metadata) -> io::Result<TimestampMs> {
 pub fn rename_deleted(dir: &Path, base_offset: Offset) -> Result<(), FileError> {
     for kind in SEGMENT_KINDS {
         let from = dir.join(SegmentFileName::new(base_offset, kind).to_string());
-        match fault_point::change(|| fs::rename(&from, with_deleted_suffix(&from))) {
+        match fault_point::growth(|| fs::rename(&from, with_deleted_suffix(&from))) {
             // A segment may have no index, and what a crash left half done is gone already.
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(FileError::of("rename", &from)(error));
@@ -118,7 +118,7 @@ pub fn rename_deleted(dir: &Path, base_offset: Offset) -> Result<(), FileError> 
 /// deleted one of that name already.
 pub fn link_deleted(dir: &Path, base_offset: Offset) -> Result<bool, FileError> {
     let path = dir.join(SegmentFileName::new(base_offset, SegmentFileKind::Log).to_string());
-    match fault_point::change(|| fs::hard_link(&path, with_deleted_suffix(&path))) {
+    match fault_point::growth(|| fs::hard_link(&path, with_deleted_suffix(&path))) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
         linked => linked.map(|()| true).map_err(FileError::of("link", &path)),
     }

@@ -30,7 +30,7 @@ pub struct Recovered {
     pub distrust: Option<Distrust>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SealedSegmentInfo {
     pub base_offset: Offset,
     pub size_bytes: u64,
@@ -40,6 +40,8 @@ pub struct SealedSegmentInfo {
     pub latest: Option<TimeIndexEntry>,
     /// When its file was last written; looked up only where no record has a timestamp.
     pub written_at: TimestampMs,
+    /// Indexes that were made anew and that a full disk has no room for.
+    pub unstored_indexes: Option<IndexBuilder>,
 }
 
 #[derive(Debug)]

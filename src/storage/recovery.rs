@@ -11,6 +11,7 @@ use super::checkpoint::{CheckpointDamage, PartitionCheckpoint, RecoveryPoint};
 use super::cleaner::swap;
 use super::fault_point;
 use super::file_error::FileError;
+use super::index_builder::IndexLengths;
 use super::index_files::{self, IndexTail};
 use super::leader_epochs::{LeaderEpochs, LeaderEpochsDamage};
 use super::offset_index::SegmentEnd;
@@ -134,7 +135,7 @@ impl Recovery<'_> {
             None if is_new => {
                 RecoveryPoint::segment_start(replay.last_segment, LeaderEpoch::UNKNOWN)
             }
-            None => self.write_point(first_read, log_start_offset, &mut replay)?,
+            None => self.settle_point(&checkpoint, first_read, log_start_offset, &mut replay)?,
         };
         self.files.remove_strays(self.dir, recovery_point.offset)?;
         Ok(Recovered {
@@ -262,12 +263,17 @@ impl Recovery<'_> {
                 position: FilePosition(size_bytes),
                 offset: end_offset,
             };
+            let mut unstored_indexes = None;
             let latest = match index_files::check_ends(self.dir, base_offset, end)? {
                 Ok(latest) => latest,
                 Err(damage) => {
                     let path = self.path_of(base_offset);
                     warn!(path = %path.display(), %damage, "the indexes of a sealed segment are rebuilt");
-                    let (builder, scanned) = index_files::rebuild_sealed(
+                    let index_files::Rebuilt {
+                        indexes,
+                        scanned,
+                        is_stored,
+                    } = index_files::rebuild_sealed(
                         self.dir,
                         base_offset,
                         end,
@@ -284,7 +290,9 @@ impl Recovery<'_> {
                             stop: scanned.stop,
                         });
                     }
-                    builder.latest()
+                    let latest = indexes.latest();
+                    unstored_indexes = (!is_stored).then_some(indexes);
+                    latest
                 }
             };
             below.sealed.push(SealedSegmentInfo {
@@ -293,6 +301,7 @@ impl Recovery<'_> {
                 end_offset,
                 latest,
                 written_at: written_at(self.dir, base_offset, latest)?,
+                unstored_indexes,
             });
         }
         Ok(below)
@@ -416,55 +425,95 @@ impl Recovery<'_> {
             None => replay.epochs.entries().is_empty(),
         };
         if as_before {
-            Ok(())
-        } else {
-            replay.epochs.write(self.dir)
+            return Ok(());
+        }
+        match replay.epochs.write(self.dir) {
+            // The next checkpoint writes them. Until then a start finds the batches of the newer epochs, as this one did.
+            Err(error) if error.is_disk_full() => Ok(()),
+            written => written,
         }
     }
 
-    /// Makes the log's end the recovery point.
-    fn write_point(
+    /// Makes the log's end the recovery point, or leaves what stands where the disk is full and that will do.
+    fn settle_point(
         &self,
+        checkpoint: &Result<PartitionCheckpoint, CheckpointDamage>,
         first_read: Offset,
         log_start_offset: Offset,
         replay: &mut Replay,
     ) -> Result<RecoveryPoint, FileError> {
+        self.sync_read(first_read)?;
+        let at_end = self.checkpoint_at_end(log_start_offset, replay);
+        let error = match self.write_point(&at_end, replay) {
+            Err(error) if error.is_disk_full() => error,
+            written => return written.map(|()| at_end.recovery_point),
+        };
+        // Half an index would pass for one that is whole.
+        partition_files::remove_indexes(self.dir, replay.last_segment)?;
+        replay.saved = IndexLengths::default();
+        let shown = self.dir.display();
+        match checkpoint {
+            Ok(before) if before.recovery_point.offset <= at_end.recovery_point.offset => {
+                warn!(path = %shown, %error, "the disk has no room for a checkpoint: the one before stays");
+                Ok(before.recovery_point)
+            }
+            // It points at what is no more, and would be believed once as much is appended again.
+            Ok(_) => {
+                at_end.overwrite(self.dir)?;
+                Ok(at_end.recovery_point)
+            }
+            Err(_) => {
+                warn!(path = %shown, %error, "the disk has no room for a checkpoint: the next start reads the whole log again");
+                Ok(at_end.recovery_point)
+            }
+        }
+    }
+
+    /// What was read survives a power cut from here on.
+    fn sync_read(&self, first_read: Offset) -> Result<(), FileError> {
         for &base_offset in self
             .files
             .segments
             .range(first_read..)
-            .map(|(base_offset, _)| base_offset)
+            .map(|(base, _)| base)
         {
             let path = self.path_of(base_offset);
             fault_point::change(|| File::open(&path)?.sync_all())
                 .map_err(FileError::of("sync", &path))?;
         }
-        IndexTail::of(&replay.indexes, replay.saved).write(self.dir)?;
-        replay.saved = replay.indexes.lengths();
-        let offset = replay.end.next_offset;
-        if !replay.producers.is_empty() {
-            producer_snapshot::write(
-                self.dir,
-                offset,
-                &producer_snapshot::encode(&replay.producers, offset),
-            )?;
-        }
-        let recovery_point = RecoveryPoint {
-            offset,
-            segment: replay.last_segment,
-            position: replay.end.position,
-            leader_epoch: replay.end.leader_epoch,
-            index_lengths: replay.saved,
-            latest: replay.indexes.latest(),
-            producer_count: replay.producers.len() as u32,
-        };
+        Ok(())
+    }
+
+    fn checkpoint_at_end(&self, log_start_offset: Offset, replay: &Replay) -> PartitionCheckpoint {
         PartitionCheckpoint {
             partition: self.partition,
             log_start_offset,
-            recovery_point,
+            recovery_point: RecoveryPoint {
+                offset: replay.end.next_offset,
+                segment: replay.last_segment,
+                position: replay.end.position,
+                leader_epoch: replay.end.leader_epoch,
+                index_lengths: replay.indexes.lengths(),
+                latest: replay.indexes.latest(),
+                producer_count: replay.producers.len() as u32,
+            },
         }
-        .write(self.dir)?;
-        Ok(recovery_point)
+    }
+
+    /// Everything that the checkpoint vouches for, and the checkpoint last.
+    fn write_point(
+        &self,
+        checkpoint: &PartitionCheckpoint,
+        replay: &mut Replay,
+    ) -> Result<(), FileError> {
+        IndexTail::of(&replay.indexes, replay.saved).write(self.dir)?;
+        replay.saved = replay.indexes.lengths();
+        if !replay.producers.is_empty() {
+            let offset = checkpoint.recovery_point.offset;
+            let snapshot = producer_snapshot::encode(&replay.producers, offset);
+            producer_snapshot::write(self.dir, offset, &snapshot)?;
+        }
+        checkpoint.write(self.dir)
     }
 
     fn report_cuts(&self, point: Option<&RecoveryPoint>) {

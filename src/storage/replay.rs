@@ -98,13 +98,14 @@ impl Replay {
             }
             following.next();
             indexes.seal();
-            IndexTail::of(&indexes, saved).write(dir)?;
+            let is_stored = IndexTail::of(&indexes, saved).write_if_there_is_space(dir)?;
             sealed.push(SealedSegmentInfo {
                 base_offset: scan.segment,
                 size_bytes: end.position.0,
                 end_offset: end.next_offset,
                 latest: indexes.latest(),
                 written_at: written_at(dir, scan.segment, indexes.latest())?,
+                unstored_indexes: (!is_stored).then_some(indexes),
             });
             scan = ScanStart::of_segment(end.next_offset, end.leader_epoch);
             indexes = IndexBuilder::new(end.next_offset, rules.index_interval_bytes);

@@ -22,6 +22,8 @@ pub struct SealedSegment {
     index_interval_bytes: u64,
     generation: u32,
     indexes: RefCell<Option<Rc<SegmentIndexes>>>,
+    /// Whether their files have the indexes: a full disk may have refused them, and a segment that was just rolled is yet to be sealed.
+    are_indexes_stored: Cell<bool>,
     /// Reads of the index files that are under way.
     loading_count: Cell<u32>,
     loaded: Event,
@@ -30,6 +32,7 @@ pub struct SealedSegment {
 }
 
 impl SealedSegment {
+    /// Indexes that are given count as not stored until [`note_indexes_stored`](Self::note_indexes_stored).
     pub fn new(
         directory: &Path,
         base_offset: Offset,
@@ -49,6 +52,7 @@ impl SealedSegment {
             path: directory
                 .join(SegmentFileName::new(base_offset, SegmentFileKind::Log).to_string()),
             generation: 0,
+            are_indexes_stored: Cell::new(indexes.is_none()),
             indexes: RefCell::new(indexes.map(Rc::new)),
             loading_count: Cell::new(0),
             loaded: Event::new(),
@@ -140,7 +144,9 @@ impl SealedSegment {
         let indexes = crate::io::blocking::run(load).await;
         self.loading_count.set(self.loading_count.get() - 1);
         self.loaded.notify();
-        let indexes = Rc::new(indexes?);
+        let (indexes, is_stored) = indexes?;
+        self.are_indexes_stored.set(is_stored);
+        let indexes = Rc::new(indexes);
         *self.indexes.borrow_mut() = Some(indexes.clone());
         Ok(indexes)
     }
@@ -154,8 +160,21 @@ impl SealedSegment {
         }
     }
 
-    /// Lets go of indexes that are on disk too. A log that nobody reads holds none.
+    /// Lets go of indexes that are on disk too. A log that nobody reads holds no others.
     pub fn release_indexes(&self) {
-        *self.indexes.borrow_mut() = None;
+        if self.are_indexes_stored.get() {
+            *self.indexes.borrow_mut() = None;
+        }
+    }
+
+    /// Indexes that only memory has.
+    pub fn unstored_indexes(&self) -> Option<Rc<SegmentIndexes>> {
+        let is_stored = self.are_indexes_stored.get();
+        self.indexes_in_memory().filter(|_| !is_stored)
+    }
+
+    /// Their files have the indexes from now on.
+    pub fn note_indexes_stored(&self) {
+        self.are_indexes_stored.set(true);
     }
 }

@@ -91,9 +91,20 @@ impl SealedSegments {
         self.rolled.drain(..done).collect()
     }
 
-    /// A segment from `take_to_seal` has its exact length and its indexes.
-    pub fn on_sealed(&mut self) {
+    /// A segment from `take_to_seal` has its exact length, and its indexes are in their files or, where `are_indexes_stored` is false, in
+    /// memory.
+    pub fn on_sealed(&mut self, base_offset: Offset, are_indexes_stored: bool) {
         self.being_sealed_count -= 1;
+        if are_indexes_stored && let Some(segment) = self.find(base_offset) {
+            segment.note_indexes_stored();
+        }
+    }
+
+    /// The segments whose indexes only memory has.
+    pub fn with_unstored_indexes(&self) -> Vec<Rc<SealedSegment>> {
+        let segments = self.segments.iter().take(self.sealed_count());
+        let unstored = segments.filter(|segment| segment.unstored_indexes().is_some());
+        unstored.cloned().collect()
     }
 
     /// Whether every one has its exact length and its indexes on disk.

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use crate::model::{FilePosition, Offset, TimestampMs};
 
 use super::file_error::FileError;
-use super::index_builder::IndexBuilder;
-use super::index_files;
+use super::index_builder::{IndexBuilder, IndexLengths};
+use super::index_files::{self, IndexTail};
 use super::offset_index::{OffsetIndex, SegmentEnd};
 use super::time_index::TimeIndex;
 
@@ -17,23 +17,29 @@ pub struct SegmentIndexes {
 }
 
 impl SegmentIndexes {
-    /// Reads them from their files; makes them anew from the segment where they are missing or damaged. Blocks.
+    /// Reads them from their files; makes them anew from the segment where they are missing or damaged. Also whether the files have them
+    /// now. Blocks.
     pub fn load(
         directory: &Path,
         base_offset: Offset,
         end: SegmentEnd,
         interval_bytes: u64,
-    ) -> Result<Self, FileError> {
+    ) -> Result<(Self, bool), FileError> {
         match index_files::load_sealed(directory, base_offset, end, interval_bytes)? {
-            Ok((offsets, times)) => Ok(Self { offsets, times }),
+            Ok((offsets, times)) => Ok((Self { offsets, times }, true)),
             Err(damage) => {
                 let path: PathBuf = directory.join(format!("{:020}.index", base_offset.0));
                 tracing::warn!(path = %path.display(), reason = %damage, "an index is made anew");
-                let (builder, _) =
+                let rebuilt =
                     index_files::rebuild_sealed(directory, base_offset, end, interval_bytes)?;
-                Ok(Self::from(builder))
+                Ok((Self::from(rebuilt.indexes), rebuilt.is_stored))
             }
         }
+    }
+
+    /// All of them, as their files are to hold them.
+    pub fn to_files(&self) -> IndexTail {
+        IndexTail::of_both(&self.offsets, &self.times, IndexLengths::default())
     }
 
     /// Where to read forward from to find `offset`.

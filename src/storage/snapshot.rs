@@ -64,6 +64,23 @@ impl Snapshot {
         }
     }
 
+    #[cfg(test)]
+    pub(super) fn of_parts(
+        checkpoint: PartitionCheckpoint,
+        index_tail: IndexTail,
+        epochs: LeaderEpochs,
+        producers: Option<Vec<u8>>,
+        before: Offset,
+    ) -> Self {
+        Self {
+            checkpoint,
+            index_tail,
+            epochs,
+            producers,
+            before,
+        }
+    }
+
     /// The log must be synced up to here before it is written.
     pub fn offset(&self) -> Offset {
         self.checkpoint.recovery_point.offset
@@ -79,6 +96,8 @@ impl Snapshot {
 
     /// Writes everything that the checkpoint vouches for, and the checkpoint last. It survives a power cut when this returns. Blocks.
     pub fn write(&self, directory: &Path) -> Result<(), FileError> {
+        // Until the last of these the checkpoint before still holds: it names the first entries of the index files, which stay, epochs
+        // that later ones only follow, and a snapshot of producers of its own.
         self.index_tail.write(directory)?;
         self.epochs.write(directory)?;
         if let Some(producers) = &self.producers {

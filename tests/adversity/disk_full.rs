@@ -13,7 +13,7 @@ use kafka_protocol::messages::DeleteTopicsRequest;
 
 use crate::broker::{Broker, WAIT_MAX};
 use crate::produce::{
-    batch_of, create_topic, fetch, log_end, produce, produce_with_version, topic_name,
+    batch_of, create_topic, fetch, list_offset, log_end, produce, produce_with_version, topic_name,
     try_create_topic,
 };
 use crate::small_disk::SmallDisk;
@@ -173,5 +173,67 @@ fn a_broker_starts_on_a_full_disk_and_serves_what_is_there() {
     while file.write_all(&[0x5a; 4096]).is_ok() {}
     let broker = Broker::start(&data, &[]);
     expect_records(&mut broker.client(), "t", confirmed);
+    broker.stop();
+}
+
+#[test]
+fn a_broker_starts_on_a_full_disk_with_indexes_and_checkpoints_missing() {
+    const SETTINGS: [&str; 1] = ["log.segment.bytes=1048576"];
+    const TOPICS: [&str; 2] = ["indexes", "checkpoint"];
+    const COUNT: i64 = 40;
+    let disk = SmallDisk::new(DISK_BYTES);
+    let (data, ballast) = (disk.path().join("data"), disk.path().join("ballast"));
+    let broker = Broker::start(&data, &SETTINGS);
+    let mut client = broker.client();
+    for topic in TOPICS {
+        create_topic(&mut client, topic, 1, &[]);
+        for number in 0..COUNT {
+            produce(&mut client, topic, batch_of(&[&value(number)])).unwrap();
+        }
+    }
+    broker.stop();
+
+    let mut damaged = 0;
+    for entry in fs::read_dir(data.join("indexes-0")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if name.ends_with(".index") {
+            fs::remove_file(&path).unwrap();
+        } else if name.ends_with(".timeindex") && damaged % 2 == 0 {
+            fs::write(&path, b"odd").unwrap();
+        } else {
+            continue;
+        }
+        damaged += 1;
+    }
+    assert!(damaged > 5, "there are several segments");
+    fs::remove_file(data.join("checkpoint-0/partition.checkpoint")).unwrap();
+    let fill = || {
+        let mut file = File::options()
+            .create(true)
+            .append(true)
+            .open(&ballast)
+            .unwrap();
+        while file.write_all(&[0x5a; 4096]).is_ok() {}
+        file.sync_all().unwrap();
+    };
+    fill();
+    for _ in 0..2 {
+        let broker = Broker::start(&data, &SETTINGS);
+        let mut client = broker.client();
+        for topic in TOPICS {
+            expect_records(&mut client, topic, COUNT);
+            assert_eq!(list_offset(&mut client, topic, 1), 0, "a look-up by time");
+        }
+        broker.stop();
+        fill();
+    }
+    fs::remove_file(&ballast).unwrap();
+    let broker = Broker::start(&data, &SETTINGS);
+    let mut client = broker.client();
+    for topic in TOPICS {
+        produce(&mut client, topic, batch_of(&[&value(COUNT)])).unwrap();
+        expect_records(&mut client, topic, COUNT + 1);
+    }
     broker.stop();
 }

@@ -410,7 +410,11 @@ fn an_index_that_lost_its_end_is_found_when_it_is_used() {
     std::fs::write(path(SegmentFileKind::TimeIndex), b"").unwrap();
     assert_eq!(load().unwrap_err(), IndexDamage::EndLost);
 
-    let (rebuilt, scanned) = index_files::rebuild_sealed(
+    let index_files::Rebuilt {
+        indexes: rebuilt,
+        scanned,
+        is_stored,
+    } = index_files::rebuild_sealed(
         writer.dir(),
         segment.base_offset,
         end,
@@ -421,7 +425,7 @@ fn an_index_that_lost_its_end_is_found_when_it_is_used() {
         (scanned.position, scanned.next_offset),
         (end.position, end.offset)
     );
-    assert_eq!(&rebuilt, &segment.indexes);
+    assert_eq!((&rebuilt, is_stored), (&segment.indexes, true));
     assert_eq!(
         std::fs::read(path(SegmentFileKind::TimeIndex)).unwrap(),
         times

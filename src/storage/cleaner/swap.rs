@@ -49,9 +49,9 @@ impl Step {
             Self::SyncDir(dir) => atomic_file::sync_dir(dir),
             Self::Remove(path) => atomic_file::remove(path),
             Self::Decide { from, to } => {
-                fault_point::change(|| fs::rename(from, to)).map_err(FileError::of("rename", from))
+                fault_point::growth(|| fs::rename(from, to)).map_err(FileError::of("rename", from))
             }
-            Self::Rename { from, to } => match fault_point::change(|| fs::rename(from, to)) {
+            Self::Rename { from, to } => match fault_point::growth(|| fs::rename(from, to)) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                     Err(FileError::of("rename", from)(error))
                 }

@@ -12,7 +12,7 @@ use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -35,12 +35,14 @@ pub(super) async fn ask_device_of(directory: &Path) -> io::Result<()> {
         return Ok(());
     }
     let directory = directory.to_owned();
-    let written = match blocking::run(move || file_with_a_written_block(&directory)).await {
-        Ok(written) => written,
-        // Nothing can be created here, or not now, and so no empty file either; a file that exists was most likely
-        // written.
-        Err(error) if cannot_create_here(&error) => return Ok(()),
-        Err(error) => return Err(error),
+    let find = move || match file_with_a_written_block(&directory) {
+        // Nothing can be created here, or not now: on a full disk the first file to be opened may be an empty one all the
+        // same, so one that is there and was written is asked for.
+        Err(error) if cannot_create_here(&error) => Ok(written_file_in(&directory)),
+        made => made.map(Some),
+    };
+    let Some(written) = blocking::run(find).await? else {
+        return Ok(());
     };
     let path = format!("/proc/self/fd/{}", written.as_raw_fd());
     let file = DmaFile::open(&path)
@@ -58,6 +60,25 @@ fn cannot_create_here(error: &io::Error) -> bool {
         error.raw_os_error(),
         Some(libc::EACCES | libc::EPERM | libc::EROFS | libc::ENOSPC | libc::EDQUOT)
     )
+}
+
+/// A file of the directory whose first bytes were written, if one can be read. The larger ones first: of the smallest ones the file
+/// system may keep the bytes elsewhere than in a block.
+fn written_file_in(directory: &Path) -> Option<File> {
+    let entries = fs::read_dir(directory).ok()?.flatten();
+    let mut files: Vec<_> = entries
+        .filter_map(|entry| Some((entry.metadata().ok()?.len(), entry.path())))
+        .collect();
+    files.sort_unstable_by(|(one, _), (other, _)| other.cmp(one));
+    files.into_iter().find_map(|(_, path)| {
+        let file = File::open(path).ok()?;
+        let mut first = [0; PAGE_BYTES];
+        let read_bytes = file.read_at(&mut first, 0).ok()?;
+        first[..read_bytes]
+            .iter()
+            .any(|&byte| byte != 0)
+            .then_some(file)
+    })
 }
 
 /// A file without a name, so that nothing of it is left after a crash either.

@@ -40,6 +40,9 @@ const FAULTS: [Fault; 5] = [
     Fault::Dies,
 ];
 
+/// Damages a directory.
+type Prepare<'a> = &'a dyn Fn(&Path);
+
 const SEGMENTS: [i64; 3] = [0, 30, 60];
 const END: i64 = 90;
 
@@ -287,7 +290,7 @@ fn a_recovery_that_stops_anywhere_is_done_again_and_needs_no_space() {
         bytes.resize(bytes.len() + 5_000, 0);
         fs::write(path(dir, 60, SegmentFileKind::Log), bytes).unwrap();
     };
-    let prepares: [(&str, &dyn Fn(&Path)); 8] = [
+    let prepares: [(&str, Prepare<'_>); 8] = [
         ("no checkpoint", &lose(CHECKPOINT_FILE)),
         ("no epochs", &lose(LEADER_EPOCHS_FILE)),
         ("no producers", &lose("00000000000000000070.producers")),

@@ -121,6 +121,12 @@ fn print(text: &str) -> Result<(), CliError> {
     }
 }
 
+/// Says on stderr what happens while a command goes on.
+fn tell(what: &str) {
+    // There is nobody left to tell if stderr is closed.
+    let _ = writeln!(io::stderr(), "corelog: {what}");
+}
+
 /// Prints what was asked about, one after the other for people, as one document for scripts.
 fn print_described<T: serde::Serialize + std::fmt::Display>(
     described: &[T],

@@ -14,14 +14,15 @@ use serde::Serialize;
 use crate::client::cluster::Cluster;
 use crate::client::error::ErrorCode;
 use crate::client::metadata::TopicMetadata;
-use crate::client::produce::Acks;
+use crate::client::produce::{Acks, Delivery};
 use crate::client::topics::NewTopic;
 use crate::record::Codec;
 
 use super::assignment::parse_assignment;
 use super::cluster_arguments::ClusterArguments;
 use super::exit::{CliError, Outcome};
-use super::{print, to_json};
+use super::time::parse_duration;
+use super::{print, tell, to_json};
 use batches::Batches;
 use lines::{LineFormat, Lines};
 
@@ -55,6 +56,9 @@ pub(super) struct ProduceArguments {
     acks: AcksArgument,
     #[arg(long, short = 'z', value_enum, default_value_t = CodecArgument::None)]
     compression: CodecArgument,
+    /// For how long records are sent again while brokers do not answer or take them, as when one is restarted.
+    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = parse_duration)]
+    delivery_timeout: Duration,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -135,17 +139,28 @@ pub(super) fn run(arguments: &ProduceArguments) -> Result<Outcome, CliError> {
         }
         None => Lines::read(io::BufReader::new(io::stdin())),
     };
+    let acks: Acks = arguments.acks.into();
+    let producer = match acks {
+        Acks::None => None,
+        Acks::Leader | Acks::All => cluster.producer_id()?,
+    };
+    let delivery = Delivery {
+        acks,
+        is_idempotent: producer.is_some(),
+        timeout: arguments.delivery_timeout,
+    };
     let mut batches = Batches::new(
         &arguments.topic,
         partitions,
         arguments.partition,
         arguments.compression.into(),
         arguments.header.clone(),
+        producer,
     );
     let mut confirmed = 0;
     let sent = send_all(
         &mut cluster,
-        arguments.acks.into(),
+        &delivery,
         &lines,
         &format,
         &mut batches,
@@ -194,7 +209,7 @@ fn topic(cluster: &mut Cluster, arguments: &ProduceArguments) -> Result<TopicMet
 /// `confirmed` counts the records of which the cluster said that it has them, also where the end is an error.
 fn send_all(
     cluster: &mut Cluster,
-    acks: Acks,
+    delivery: &Delivery,
     lines: &Lines,
     format: &LineFormat,
     batches: &mut Batches,
@@ -224,7 +239,20 @@ fn send_all(
         // What came before a line that is wrong is sent.
         if is_end || failed.is_some() || batches.are_due(LINGER) {
             let (counts, batches) = batches.take();
-            cluster.produce(acks, batches, |at, _| *confirmed += counts[at])?;
+            let mut is_told = false;
+            cluster.produce(
+                delivery,
+                batches,
+                |at, _| *confirmed += counts[at],
+                |error| {
+                    is_told = true;
+                    let limit_s = delivery.timeout.as_secs();
+                    tell(&format!("{error}; trying again for up to {limit_s} s"));
+                },
+            )?;
+            if is_told {
+                tell("the cluster answers again");
+            }
         }
         match failed {
             Some(error) => return Err(error),

@@ -1,6 +1,6 @@
 //! The brokers of a cluster, and which of them to ask.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -32,6 +32,8 @@ pub struct Cluster {
     options: ClientOptions,
     /// The broker that answered first; it is asked what any broker can answer.
     contact: String,
+    /// Where brokers were named or met, for when the contact answers no more.
+    known: BTreeSet<String>,
     connections: BTreeMap<String, Connection>,
     leaders: BTreeMap<TopicPartition, String>,
     coordinators: BTreeMap<String, String>,
@@ -41,28 +43,26 @@ pub struct Cluster {
 impl Cluster {
     /// Connects to the first of the addresses, `host:port` each, at which a broker answers.
     pub fn connect(addresses: &[String], options: ClientOptions) -> Result<Self, ClientError> {
-        let mut errors = Vec::new();
-        for address in addresses {
-            match Connection::open(address, &options) {
-                Ok(connection) => {
-                    return Ok(Self {
-                        options,
-                        contact: address.clone(),
-                        connections: BTreeMap::from([(address.clone(), connection)]),
-                        leaders: BTreeMap::new(),
-                        coordinators: BTreeMap::new(),
-                        controller: None,
-                    });
-                }
-                Err(error) => errors.push(error),
-            }
-        }
-        match errors.len() {
-            1 => Err(errors.remove(0)),
-            _ => Err(ClientError::NoBroker {
-                reasons: errors.iter().map(ClientError::to_string).collect(),
-            }),
-        }
+        let (contact, connection) = first_that_answers(addresses, &options)?;
+        Ok(Self {
+            options,
+            connections: BTreeMap::from([(contact.clone(), connection)]),
+            contact,
+            known: addresses.iter().cloned().collect(),
+            leaders: BTreeMap::new(),
+            coordinators: BTreeMap::new(),
+            controller: None,
+        })
+    }
+
+    /// Begins anew with the first of all known brokers that answers.
+    pub(super) fn reconnect(&mut self) -> Result<(), ClientError> {
+        let known: Vec<String> = self.known.iter().cloned().collect();
+        let (contact, connection) = first_that_answers(&known, &self.options)?;
+        self.forget_routes();
+        self.connections = BTreeMap::from([(contact.clone(), connection)]);
+        self.contact = contact;
+        Ok(())
     }
 
     pub fn options(&self) -> &ClientOptions {
@@ -143,7 +143,10 @@ impl Cluster {
             .with_topics(topics)
             .with_allow_auto_topic_creation(false);
         let response = self.ask(&self.contact(), |broker| broker.call(&request))?;
-        Ok(ClusterMetadata::from(&response))
+        let metadata = ClusterMetadata::from(&response);
+        let met = metadata.brokers.iter().map(|broker| &broker.address);
+        self.known.extend(met.cloned());
+        Ok(metadata)
     }
 
     pub fn brokers(&mut self) -> Result<Vec<Broker>, ClientError> {
@@ -262,5 +265,24 @@ impl Cluster {
         let address = host_and_port(&response.host, response.port);
         self.coordinators.insert(group.to_owned(), address.clone());
         Ok(address)
+    }
+}
+
+fn first_that_answers(
+    addresses: &[String],
+    options: &ClientOptions,
+) -> Result<(String, Connection), ClientError> {
+    let mut errors = Vec::new();
+    for address in addresses {
+        match Connection::open(address, options) {
+            Ok(connection) => return Ok((address.clone(), connection)),
+            Err(error) => errors.push(error),
+        }
+    }
+    match errors.len() {
+        1 => Err(errors.remove(0)),
+        _ => Err(ClientError::NoBroker {
+            reasons: errors.iter().map(ClientError::to_string).collect(),
+        }),
     }
 }

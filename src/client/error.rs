@@ -90,6 +90,18 @@ impl ClientError {
         })
     }
 
+    /// Whether a broker does not answer, or has stopped answering, as one that is restarted. Whether it did what it was asked is open.
+    pub fn is_outage(&self) -> bool {
+        matches!(
+            self,
+            Self::Connect { .. }
+                | Self::NoBroker { .. }
+                | Self::Io { .. }
+                | Self::Closed { .. }
+                | Self::Silent { .. }
+        )
+    }
+
     /// Whether the connection is of no use any more.
     pub fn breaks_connection(&self) -> bool {
         match self {

@@ -16,7 +16,7 @@ use crate::record::{RecordBatchHeader, TimestampType};
 
 use super::cluster::Cluster;
 use super::error::{ClientError, ErrorCode};
-use super::metadata::{TopicPartition, by_topic, topic_name};
+use super::metadata::{TopicPartition, topic_name};
 
 /// How much one broker may send at once, and of one partition. A batch that is larger comes alone.
 const RESPONSE_BYTES: i32 = 8 * 1024 * 1024;
@@ -37,14 +37,16 @@ pub struct Fetched {
 }
 
 impl Cluster {
-    /// Asks the leaders for records from these offsets on; each waits up to `wait` while it has none. A partition whose leader is being
-    /// found has no part in the answer.
+    /// Asks the leaders for records from these offsets on; each waits up to `wait` while it has none. An answer may be full before it comes
+    /// to the last partition, so they are asked as they stand in `in_turn`. A partition whose leader is being found has no part in the
+    /// answer.
     pub fn fetch(
         &mut self,
         positions: &BTreeMap<TopicPartition, Offset>,
+        in_turn: &[TopicPartition],
         wait: Duration,
     ) -> Result<Vec<Fetched>, ClientError> {
-        let leaders = self.until_ready(|cluster| cluster.by_leader(positions.keys()))?;
+        let leaders = self.until_ready(|cluster| cluster.by_leader(in_turn))?;
         let mut sent = Vec::new();
         for (leader, partitions) in &leaders {
             let request = request(positions, partitions, wait);
@@ -111,6 +113,12 @@ impl Cluster {
     }
 }
 
+impl Fetched {
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+}
+
 /// Whether the offset that was asked for is not there any more, or not yet.
 pub fn is_out_of_range(error: &ClientError) -> bool {
     error.code() == Some(ErrorCode::OFFSET_OUT_OF_RANGE)
@@ -128,12 +136,16 @@ fn request(
             .with_fetch_offset(from.0)
             .with_partition_max_bytes(PARTITION_BYTES)
     };
-    let topics = by_topic(partitions.iter().map(|&at| (at, positions[at])))
-        .into_iter()
-        .map(|(topic, parts)| {
+    // A topic stands once for each of its partitions where those of another come in between.
+    let topics = partitions
+        .chunk_by(|a, b| a.topic == b.topic)
+        .map(|of_topic| {
+            let parts = of_topic
+                .iter()
+                .map(|&at| part((at.partition, positions[at])));
             FetchTopic::default()
-                .with_topic(topic_name(topic))
-                .with_partitions(parts.into_iter().map(part).collect())
+                .with_topic(topic_name(&of_topic[0].topic))
+                .with_partitions(parts.collect())
         })
         .collect();
     FetchRequest::default()
@@ -253,6 +265,21 @@ mod tests {
         let fetched = fetched(0, batch(0, Codec::None, &["a", "b", "c"]));
         let next = fetched.records(|_, _| ControlFlow::Break(()));
         assert_eq!(next.unwrap(), Offset(1));
+    }
+
+    #[test]
+    fn partitions_are_asked_in_the_order_of_their_turns() {
+        let in_turn = [("a", 1), ("b", 0), ("b", 1), ("a", 0)]
+            .map(|(topic, partition)| TopicPartition::new(topic, partition));
+        let positions = in_turn.iter().map(|at| (at.clone(), Offset(7))).collect();
+        let partitions: Vec<&TopicPartition> = in_turn.iter().collect();
+        let request = request(&positions, &partitions, Duration::ZERO);
+        let asked = request.topics.iter().flat_map(|topic| {
+            let parts = topic.partitions.iter();
+            parts.map(|part| TopicPartition::new(&topic.topic, part.partition))
+        });
+        assert_eq!(asked.collect::<Vec<_>>(), in_turn);
+        assert_eq!(request.topics.len(), 3);
     }
 
     #[test]

@@ -51,7 +51,9 @@ pub enum Standing {
 pub struct Membership {
     group: String,
     topics: Vec<String>,
-    committer: Committer,
+    /// None: the group does not know this one, or no more. Then it commits nothing: a commit of nobody's would be taken by an empty group,
+    /// whatever an operator has set there.
+    committer: Option<Committer>,
     assigned: Vec<TopicPartition>,
     heartbeat_at: Instant,
 }
@@ -66,7 +68,7 @@ impl Membership {
         let mut membership = Self {
             group: group.to_owned(),
             topics: topics.to_vec(),
-            committer: Committer::outsider(),
+            committer: None,
             assigned: Vec::new(),
             heartbeat_at: Instant::now(),
         };
@@ -88,7 +90,7 @@ impl Membership {
         loop {
             let joined = match self.join_once(cluster) {
                 Err(error) if error.code() == Some(ErrorCode::UNKNOWN_MEMBER_ID) => {
-                    self.committer = Committer::outsider();
+                    self.committer = None;
                     continue;
                 }
                 joined => joined?,
@@ -120,7 +122,8 @@ impl Membership {
             .with_rebalance_timeout_ms(REBALANCE_TIMEOUT.as_millis() as i32)
             .with_protocol_type(text(PROTOCOL_TYPE))
             .with_protocols(vec![protocol]);
-        let mut member_id = self.committer.member_id.clone();
+        let known = self.committer.as_ref();
+        let mut member_id = known.map_or_else(String::new, |it| it.member_id.clone());
         let joined = cluster.until_ready(|cluster| {
             let coordinator = cluster.coordinator(&self.group)?;
             cluster.ask(&coordinator, |broker| {
@@ -136,10 +139,10 @@ impl Membership {
                 Ok(response)
             })
         })?;
-        self.committer = Committer {
+        self.committer = Some(Committer {
             member_id: joined.member_id.to_string(),
             generation: joined.generation_id,
-        };
+        });
         Ok(joined)
     }
 
@@ -155,8 +158,8 @@ impl Membership {
         };
         let request = SyncGroupRequest::default()
             .with_group_id(group_id(&self.group))
-            .with_generation_id(self.committer.generation)
-            .with_member_id(text(&self.committer.member_id))
+            .with_generation_id(joined.generation_id)
+            .with_member_id(joined.member_id.clone())
             .with_assignments(assignments);
         let about = self.about();
         cluster.until_ready(|cluster| {
@@ -183,11 +186,13 @@ impl Membership {
         if Instant::now() < self.heartbeat_at {
             return Ok(Standing::Holds);
         }
-        self.heartbeat_at = Instant::now() + HEARTBEAT_INTERVAL;
+        let Some(committer) = &self.committer else {
+            return Ok(Standing::MustRejoin);
+        };
         let request = HeartbeatRequest::default()
             .with_group_id(group_id(&self.group))
-            .with_generation_id(self.committer.generation)
-            .with_member_id(text(&self.committer.member_id));
+            .with_generation_id(committer.generation)
+            .with_member_id(text(&committer.member_id));
         let about = self.about();
         let beat = cluster.until_ready(|cluster| {
             let coordinator = cluster.coordinator(&self.group)?;
@@ -196,7 +201,9 @@ impl Membership {
                 broker.refuse_error(ApiKey::Heartbeat, &about, response.error_code, None)
             })
         });
-        self.standing(beat)
+        let standing = self.standing(beat)?;
+        self.heartbeat_at = Instant::now() + HEARTBEAT_INTERVAL;
+        Ok(standing)
     }
 
     /// Commits what is handled. MustRejoin: it may not have been taken, since the group has moved on.
@@ -205,8 +212,13 @@ impl Membership {
         cluster: &mut Cluster,
         offsets: &BTreeMap<TopicPartition, Offset>,
     ) -> Result<Standing, ClientError> {
-        let committed = cluster.commit(&self.group, &self.committer, offsets);
-        self.standing(committed)
+        match &self.committer {
+            None => Ok(Standing::MustRejoin),
+            Some(committer) => {
+                let committed = cluster.commit(&self.group, committer, offsets);
+                self.standing(committed)
+            }
+        }
     }
 
     fn standing(&mut self, answer: Result<(), ClientError>) -> Result<Standing, ClientError> {
@@ -221,7 +233,7 @@ impl Membership {
     fn has_moved_on(&mut self, error: &ClientError) -> bool {
         match error.code() {
             Some(ErrorCode::UNKNOWN_MEMBER_ID) => {
-                self.committer = Committer::outsider();
+                self.committer = None;
                 true
             }
             Some(ErrorCode::ILLEGAL_GENERATION | ErrorCode::REBALANCE_IN_PROGRESS) => true,
@@ -231,7 +243,10 @@ impl Membership {
 
     /// Gives up its part at once, in place of leaving the others to wait for the session to time out.
     pub fn leave(self, cluster: &mut Cluster) -> Result<(), ClientError> {
-        let member_id = text(&self.committer.member_id);
+        let Some(committer) = &self.committer else {
+            return Ok(());
+        };
+        let member_id = text(&committer.member_id);
         let request = LeaveGroupRequest::default().with_group_id(group_id(&self.group));
         let about = self.about();
         let coordinator = cluster.coordinator(&self.group)?;

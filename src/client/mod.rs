@@ -19,6 +19,7 @@ pub mod membership;
 pub mod metadata;
 pub mod murmur2;
 pub mod offsets;
+pub mod outage;
 pub mod produce;
 pub mod range_assignor;
 pub mod response_shapes;

@@ -62,8 +62,25 @@ impl Broker {
         Self::try_start_as(program, data, settings)
     }
 
-    fn try_start_as(mut command: Command, data: &Path, settings: &[&str]) -> Result<Self, Refused> {
-        let [clients, admin] = free_addresses();
+    /// Another one in its place and at its addresses, as after a kill.
+    pub fn kill_and_start_again(mut self, data: &Path, between: impl FnOnce()) -> Self {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+        between();
+        let program = Command::new(env!("CARGO_BIN_EXE_corelog"));
+        Self::try_start_at([self.clients, self.admin], program, data, &[]).unwrap()
+    }
+
+    fn try_start_as(command: Command, data: &Path, settings: &[&str]) -> Result<Self, Refused> {
+        Self::try_start_at(free_addresses(), command, data, settings)
+    }
+
+    fn try_start_at(
+        [clients, admin]: [SocketAddr; 2],
+        mut command: Command,
+        data: &Path,
+        settings: &[&str],
+    ) -> Result<Self, Refused> {
         // Not in the data directory: some tests make it unusable.
         let log = NamedTempFile::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         command.arg("broker").arg("--data").arg(data);

@@ -20,5 +20,6 @@ mod retention;
 mod segment_roll;
 mod settings;
 mod small_disk;
+mod tools;
 mod unusable_directory;
 mod wire;

@@ -1,5 +1,4 @@
-use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,14 +10,19 @@ use crate::client::fetch::is_out_of_range;
 use crate::client::membership::{Membership, Standing};
 use crate::client::metadata::TopicPartition;
 use crate::client::offsets::OffsetAt;
+use crate::client::outage::Outage;
 use crate::model::Offset;
 
 use super::super::exit::CliError;
+use super::super::tell;
 use super::output::Output;
 use super::start::Start;
 
 /// How long a fetch waits for records, and so the longest that a signal or a heartbeat waits.
 const FETCH_WAIT: Duration = Duration::from_millis(500);
+
+/// How long no broker may answer before reading ends with an error: as long as a group keeps a member that is not heard of.
+const OUTAGE_MAX: Duration = Duration::from_secs(45);
 
 /// Kafka's default for consumers (`auto.commit.interval.ms`).
 const COMMIT_INTERVAL: Duration = Duration::from_secs(5);
@@ -40,6 +44,9 @@ pub(super) struct Session {
     positions: BTreeMap<TopicPartition, Offset>,
     /// Where each partition ended when reading began; kept only where that is the end.
     ends: BTreeMap<TopicPartition, Offset>,
+    /// In which order the next fetch asks the partitions: those that gave records go to the end.
+    in_turn: Vec<TopicPartition>,
+    outage: Outage,
     record_count: u64,
     newest: Instant,
 }
@@ -60,6 +67,8 @@ impl Session {
             stop,
             positions: BTreeMap::new(),
             ends: BTreeMap::new(),
+            in_turn: Vec::new(),
+            outage: Outage::new(OUTAGE_MAX),
             record_count: 0,
             newest: Instant::now(),
         }
@@ -70,9 +79,13 @@ impl Session {
         cluster: &mut Cluster,
         partitions: &[TopicPartition],
     ) -> Result<(), CliError> {
-        let positions = self.start.positions(cluster, partitions)?;
-        self.begin(cluster, positions)?;
-        while self.turn(cluster)? == Turn::GoOn {}
+        let begun = self.outlast(cluster, |session, cluster| {
+            let positions = session.start.positions(cluster, partitions)?;
+            Ok(session.begin(cluster, positions)?)
+        })?;
+        if begun.is_some() {
+            while self.outlast(cluster, Self::turn)? == Some(Turn::GoOn) {}
+        }
         Ok(())
     }
 
@@ -83,30 +96,79 @@ impl Session {
         membership: &mut Membership,
     ) -> Result<(), CliError> {
         loop {
-            let positions = self.committed(cluster, membership)?;
-            self.begin(cluster, positions)?;
-            let mut committed = self.positions.clone();
-            let mut commit_at = Instant::now() + COMMIT_INTERVAL;
-            let turn = loop {
-                let turn = self.turn(cluster)?;
-                let standing = membership.heartbeat(cluster)?;
-                let is_over = turn == Turn::End || standing == Standing::MustRejoin;
-                if is_over || Instant::now() >= commit_at {
-                    let moved = self.moved_since(&committed);
-                    if !moved.is_empty() {
-                        membership.commit(cluster, &moved)?;
-                    }
-                    committed.clone_from(&self.positions);
-                    commit_at = Instant::now() + COMMIT_INTERVAL;
-                }
-                if is_over {
-                    break turn;
-                }
-            };
-            if turn == Turn::End {
+            let begun = self.outlast(cluster, |session, cluster| {
+                let positions = session.committed(cluster, membership)?;
+                Ok(session.begin(cluster, positions)?)
+            })?;
+            if begun.is_none() || self.generation(cluster, membership)? == Turn::End {
                 return Ok(());
             }
-            membership.rejoin(cluster)?;
+            let joined = self.outlast(cluster, |_, cluster| Ok(membership.rejoin(cluster)?))?;
+            if joined.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reads until the end, or until the group shares its partitions anew.
+    fn generation(
+        &mut self,
+        cluster: &mut Cluster,
+        membership: &mut Membership,
+    ) -> Result<Turn, CliError> {
+        let mut committed = self.positions.clone();
+        let mut commit_at = Instant::now() + COMMIT_INTERVAL;
+        loop {
+            let turn = self.outlast(cluster, Self::turn)?.unwrap_or(Turn::End);
+            let standing =
+                self.outlast(cluster, |_, cluster| Ok(membership.heartbeat(cluster)?))?;
+            let must_rejoin = standing == Some(Standing::MustRejoin);
+            let is_over = turn == Turn::End || must_rejoin;
+            if !is_over && Instant::now() < commit_at {
+                continue;
+            }
+            let moved = self.moved_since(&committed);
+            if !moved.is_empty() {
+                let commit =
+                    |_: &mut Self, cluster: &mut Cluster| Ok(membership.commit(cluster, &moved)?);
+                let taken = self.outlast(cluster, commit)?;
+                if taken != Some(Standing::Holds) && is_over {
+                    tell("what was printed last is not committed, so the group reads it again");
+                }
+            }
+            if is_over {
+                return Ok(turn);
+            }
+            committed.clone_from(&self.positions);
+            commit_at = Instant::now() + COMMIT_INTERVAL;
+        }
+    }
+
+    /// Does a step again for as long as a restart may take. None: it was told to stop meanwhile.
+    fn outlast<T>(
+        &mut self,
+        cluster: &mut Cluster,
+        mut step: impl FnMut(&mut Self, &mut Cluster) -> Result<T, CliError>,
+    ) -> Result<Option<T>, CliError> {
+        loop {
+            match step(self, cluster) {
+                Ok(done) => {
+                    if self.outage.end() {
+                        tell("the cluster answers again");
+                    }
+                    return Ok(Some(done));
+                }
+                Err(CliError::Client(error)) => {
+                    let limit_s = self.outage.limit().as_secs();
+                    self.outage.bear(cluster, error, |error| {
+                        tell(&format!("{error}; trying again for up to {limit_s} s"));
+                    })?;
+                }
+                Err(error) => return Err(error),
+            }
+            if self.stop.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
         }
     }
 
@@ -140,6 +202,7 @@ impl Session {
                 .map(|(at, end)| (at, end.unwrap_or(Offset::ZERO)))
                 .collect();
         }
+        self.in_turn = positions.keys().cloned().collect();
         self.positions = positions;
         self.newest = Instant::now();
         Ok(())
@@ -192,13 +255,20 @@ impl Session {
             Some(timeout) => FETCH_WAIT.min(timeout),
             None => FETCH_WAIT,
         };
-        let fetched = match cluster.fetch(&self.positions, wait) {
+        let fetched = match cluster.fetch(&self.positions, &self.in_turn, wait) {
             Err(error) if is_out_of_range(&error) => {
                 self.move_into_range(cluster, error)?;
                 return Ok(Turn::GoOn);
             }
             fetched => fetched?,
         };
+        let gave: BTreeSet<TopicPartition> = fetched
+            .iter()
+            .filter(|part| !part.is_empty())
+            .map(|part| part.at.clone())
+            .collect();
+        // A stable sort: the others keep their places.
+        self.in_turn.sort_by_key(|at| gave.contains(at));
         let mut reached = Vec::new();
         for part in fetched {
             let end = self.ends.get(&part.at).copied();
@@ -248,11 +318,9 @@ impl Session {
             let end = ends[at].unwrap_or(start);
             let nearest = (*position).clamp(start, end.max(start));
             if nearest != *position {
-                // There is nobody left to tell if stderr is closed.
-                let _ = writeln!(
-                    io::stderr(),
-                    "corelog: {at} has no offset {position}; going on at {nearest}"
-                );
+                tell(&format!(
+                    "{at} has no offset {position}; going on at {nearest}"
+                ));
                 *position = nearest;
                 moved = true;
             }

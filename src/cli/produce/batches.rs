@@ -5,7 +5,7 @@ use bytes::Bytes;
 
 use crate::client::metadata::TopicPartition;
 use crate::client::murmur2::partition_of;
-use crate::model::TimestampMs;
+use crate::model::{ProducerEpoch, ProducerId, Sequence, TimestampMs};
 use crate::record::Codec;
 use crate::record::encode::BatchBuilder;
 
@@ -19,6 +19,10 @@ pub(super) struct Batches {
     chosen: Option<i32>,
     codec: Codec,
     headers: Vec<(String, String)>,
+    /// What the cluster knows batches by that are sent again.
+    producer: Option<(ProducerId, ProducerEpoch)>,
+    /// Of the next record of each partition.
+    sequences: BTreeMap<i32, Sequence>,
     open: BTreeMap<i32, BatchBuilder>,
     /// When the first of them came.
     oldest: Option<Instant>,
@@ -34,6 +38,7 @@ impl Batches {
         chosen: Option<i32>,
         codec: Codec,
         headers: Vec<(String, String)>,
+        producer: Option<(ProducerId, ProducerEpoch)>,
     ) -> Self {
         Self {
             topic: topic.to_owned(),
@@ -41,6 +46,8 @@ impl Batches {
             chosen,
             codec,
             headers,
+            producer,
+            sequences: BTreeMap::new(),
             open: BTreeMap::new(),
             oldest: None,
             is_full: false,
@@ -90,7 +97,17 @@ impl Batches {
         let mut batches = BTreeMap::new();
         for (partition, batch) in std::mem::take(&mut self.open) {
             let at = TopicPartition::new(&self.topic, partition);
-            counts.insert(at.clone(), batch.record_count() as u64);
+            let count = batch.record_count();
+            counts.insert(at.clone(), count as u64);
+            let batch = match self.producer {
+                None => batch,
+                Some((id, epoch)) => {
+                    let next = self.sequences.entry(partition).or_insert(Sequence::FIRST);
+                    let sequence = *next;
+                    *next = sequence.plus(count);
+                    batch.producer(id, epoch, sequence)
+                }
+            };
             batches.insert(at, Bytes::from(batch.build()));
         }
         (counts, batches)
@@ -105,9 +122,28 @@ fn now() -> TimestampMs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::RecordBatchHeader;
 
     fn batches(chosen: Option<i32>) -> Batches {
-        Batches::new("t", 3, chosen, Codec::None, Vec::new())
+        let producer = Some((ProducerId(7), ProducerEpoch(0)));
+        Batches::new("t", 3, chosen, Codec::None, Vec::new(), producer)
+    }
+
+    #[test]
+    fn the_batches_of_a_partition_follow_one_another_in_their_sequences() {
+        let mut batches = batches(None);
+        let mut first_sequences = Vec::new();
+        for _ in 0..4 {
+            batches.push(None, Some(b"a"));
+            batches.push(None, Some(b"b"));
+            let (_, built) = batches.take();
+            for (at, batch) in built {
+                let header = RecordBatchHeader::parse(&batch).unwrap();
+                assert_eq!(header.producer_id, ProducerId(7));
+                first_sequences.push((at.partition, header.base_sequence.0));
+            }
+        }
+        assert_eq!(first_sequences, [(0, 0), (1, 0), (2, 0), (0, 2)]);
     }
 
     fn partitions(batches: &mut Batches) -> Vec<(i32, u64)> {

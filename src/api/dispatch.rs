@@ -6,6 +6,7 @@ use kafka_protocol::protocol::{Decodable, Encodable};
 
 use crate::api::context::ApiContext;
 use crate::api::reply::{PendingReply, Reply, RequestId};
+use crate::api::reply_budget::{ReplyBudget, ReplySize};
 use crate::api::{
     alter_configs, api_versions, create_partitions, create_topics, delete_groups, delete_records,
     delete_topics, describe_cluster, describe_configs, describe_groups, describe_log_dirs,
@@ -35,8 +36,30 @@ pub struct DecodeError {
     reason: String,
 }
 
-/// Decodes the body and hands it to its API.
-pub fn dispatch(context: &ApiContext, request: Request) -> Result<Dispatch, DecodeError> {
+/// What decides how large the reply to such a request is.
+pub fn reply_size(key: ApiKey) -> ReplySize {
+    match key {
+        ApiKey::Fetch => ReplySize::OfGrant,
+        ApiKey::Metadata
+        | ApiKey::DescribeConfigs
+        | ApiKey::DescribeLogDirs
+        | ApiKey::DescribeProducers
+        | ApiKey::DescribeTopicPartitions
+        | ApiKey::DescribeGroups
+        | ApiKey::ListConfigResources
+        | ApiKey::ListGroups
+        | ApiKey::OffsetFetch => ReplySize::OfState,
+        // Joining brings the members' data to the leader, but must not wait for one another: two members may share a connection.
+        _ => ReplySize::OfRequest,
+    }
+}
+
+/// Decodes the body and hands it to its API. A fetch takes its place in `replies` itself.
+pub fn dispatch(
+    context: &ApiContext,
+    replies: &ReplyBudget,
+    request: Request,
+) -> Result<Dispatch, DecodeError> {
     let id = RequestId::from(&request);
     let client_id = request.client_id;
     let body = Body {
@@ -59,7 +82,7 @@ pub fn dispatch(context: &ApiContext, request: Request) -> Result<Dispatch, Deco
     };
     match id.key {
         ApiKey::Produce => shared(produce::dispatch(context, id, body.decode()?)),
-        ApiKey::Fetch => shared(fetch::dispatch(context, id, body.decode()?)),
+        ApiKey::Fetch => shared(fetch::dispatch(context, replies, id, body.decode()?)),
         ApiKey::ListOffsets => shared(list_offsets::dispatch(context, id, body.decode()?)),
         ApiKey::OffsetForLeaderEpoch => shared(offset_for_leader_epoch::dispatch(
             context,
@@ -104,7 +127,7 @@ pub fn dispatch(context: &ApiContext, request: Request) -> Result<Dispatch, Deco
 }
 
 /// What answers an ApiVersions request of a version that is not served.
-pub fn unsupported_api_versions(correlation_id: i32) -> (RequestId, PendingReply) {
+pub fn unsupported_api_versions(correlation_id: i32) -> (RequestId, Dispatch) {
     let reply = crate::protocol::api_versions::unsupported(correlation_id);
     let reply = reply.map(|bytes| Reply {
         pieces: vec![bytes],
@@ -115,7 +138,12 @@ pub fn unsupported_api_versions(correlation_id: i32) -> (RequestId, PendingReply
         version: 0,
         correlation_id,
     };
-    (id, Box::pin(std::future::ready(reply)))
+    let dispatch = Dispatch {
+        reply: Box::pin(std::future::ready(reply)),
+        is_exclusive: false,
+        holds_bytes: true,
+    };
+    (id, dispatch)
 }
 
 struct Body {

@@ -17,9 +17,12 @@ use crate::api::context::ApiContext;
 use crate::api::error_code;
 use crate::api::owners::{Asked, ByOwner};
 use crate::api::reply::{PendingReply, Reply, RequestId};
+use crate::api::reply_budget::{HeldReply, ReplyBudget, ReplySize};
 use crate::io::executor;
 use crate::metrics::{Gauge, ShardMetrics, Stage};
-use crate::model::limits::{FETCH_OVERHEAD_BYTES, READ_PIECES_MAX};
+use crate::model::limits::{
+    FETCH_OVERHEAD_BYTES, READ_PIECES_MAX, REPLY_GRANT_BYTES_MIN, REPLY_PARTITION_BYTES_MIN,
+};
 use crate::model::{LeaderEpoch, Offset, PartitionIndex, ShardId, TopicId, TopicPartition};
 use crate::protocol::fetch_response::{
     self, FetchResponse, FetchedPartition, FetchedTopic, Segment,
@@ -42,9 +45,13 @@ struct Fetch {
     asked: Vec<ReadItem>,
     /// What must be there before the answer goes out. Never more than fits into it.
     min_bytes: u64,
-    /// Of records.
+    /// Of records, as the client asked.
+    asked_bytes: usize,
+    /// Of records, as far as there is room for replies.
     max_bytes: usize,
     max_wait: Duration,
+    /// What the answer counts as.
+    held: HeldReply,
 }
 
 struct TopicSlots {
@@ -59,7 +66,12 @@ struct Slot {
     refused: Option<ResponseError>,
 }
 
-pub fn dispatch(context: &ApiContext, id: RequestId, request: FetchRequest) -> PendingReply {
+pub fn dispatch(
+    context: &ApiContext,
+    replies: &ReplyBudget,
+    id: RequestId,
+    request: FetchRequest,
+) -> PendingReply {
     let is_replica = request.replica_id.0 >= 0 || request.replica_state.replica_id.0 >= 0;
     if is_replica {
         return ready(refuse_each(id, request, ResponseError::InvalidRequest));
@@ -71,8 +83,11 @@ pub fn dispatch(context: &ApiContext, id: RequestId, request: FetchRequest) -> P
     if request.session_epoch > 0 {
         return ready(refuse(id, ResponseError::InvalidFetchSessionEpoch));
     }
-    let fetch = Fetch::new(context.clone(), id, request);
-    let first_round = fetch.ask(fetch.min_bytes);
+    let held = replies.hold(ReplySize::OfGrant);
+    let mut fetch = Fetch::new(context.clone(), id, request, held);
+    // There is room, since the request was let in.
+    let _has_room = fetch.take_room();
+    let first_round = fetch.ask(fetch.enough_bytes());
     Box::pin(fetch.complete(first_round))
 }
 
@@ -83,7 +98,7 @@ fn ready(reply: Result<Reply, response::ResponseError>) -> PendingReply {
 type Round = Pin<Box<dyn Future<Output = Vec<Option<ReadReply>>>>>;
 
 impl Fetch {
-    fn new(context: ApiContext, id: RequestId, request: FetchRequest) -> Self {
+    fn new(context: ApiContext, id: RequestId, request: FetchRequest, held: HeldReply) -> Self {
         let mut asked = Vec::new();
         let topics = request.topics.into_iter().map(|topic| {
             let by_id = id.version >= TOPIC_IDS_FROM;
@@ -139,13 +154,29 @@ impl Fetch {
         let head_bytes = fetch_response::head_bytes_max(names);
         Self {
             min_bytes,
-            max_bytes: max_bytes.saturating_sub(head_bytes.saturating_sub(FETCH_OVERHEAD_BYTES)),
+            asked_bytes: max_bytes.saturating_sub(head_bytes.saturating_sub(FETCH_OVERHEAD_BYTES)),
+            max_bytes: 0,
             max_wait,
             topics,
             asked,
             context,
             id,
+            held,
         }
+    }
+
+    /// Takes room for what may be read next, which is then all that is; false if there is none.
+    fn take_room(&mut self) -> bool {
+        let partition_bytes = self.asked.iter().map(|item| item.max_bytes);
+        let wanted_bytes = self.asked_bytes.min(partition_bytes.sum());
+        let Some(granted_bytes) = self.held.grant(wanted_bytes) else {
+            return false;
+        };
+        self.max_bytes = match granted_bytes < wanted_bytes {
+            true => granted_bytes,
+            false => self.asked_bytes,
+        };
+        true
     }
 
     /// Has the owners of all partitions read what there is now, if it is `min_bytes` or more; else they only count it, as they do where
@@ -194,15 +225,23 @@ impl Fetch {
         })
     }
 
-    async fn complete(self, first_round: Round) -> Result<Reply, response::ResponseError> {
+    async fn complete(mut self, first_round: Round) -> Result<Reply, response::ResponseError> {
         let mut answers = first_round.await;
         if !self.is_enough(&answers) {
+            // It was only counted what there is: while it waits it holds nothing.
+            self.held.settle(0);
             if !self.context.shard.is_stopping() {
                 self.wait_for_data().await;
             }
+            // Others take no replies: this client may ask again, and then waits for room with everybody else.
+            if !self.take_room() {
+                return self.respond(answers);
+            }
+            self.context.shard.router().ready().await;
             answers = self.ask(0).await;
         }
         if counted(&answers).next().is_some() {
+            self.context.shard.router().ready().await;
             self.read_counted(&mut answers).await;
         }
         self.respond(answers)
@@ -215,7 +254,12 @@ impl Fetch {
         let mut done = answers.iter().flatten().flatten();
         let has_records = done.any(|it| it.records_bytes > 0);
         let counted_bytes: u64 = counted(answers).map(|it| it.unread.bytes).sum();
-        has_failed || has_records || counted_bytes >= self.min_bytes || self.asked.is_empty()
+        has_failed || has_records || counted_bytes >= self.enough_bytes() || self.asked.is_empty()
+    }
+
+    /// What must be there before the answer goes out: not more than may be read.
+    fn enough_bytes(&self) -> u64 {
+        self.min_bytes.min(self.max_bytes.max(1) as u64)
     }
 
     /// Completes when all partitions together have enough, when one cannot be read from any more, or when the client waits no longer.
@@ -224,7 +268,7 @@ impl Fetch {
         let _waiting = WaitingFetch::new(shard.metrics().clone());
         let waiting_since = shard.clock().monotonic();
         let (reply, told) = shard.router().open_call();
-        let poll = Arc::new(LongPoll::new(self.min_bytes, reply));
+        let poll = Arc::new(LongPoll::new(self.enough_bytes(), reply));
         let mut owners: Vec<(ShardId, Vec<AwaitItem>)> = Vec::new();
         for item in &self.asked {
             let owner = shard.router().owner_of(item.partition);
@@ -238,9 +282,13 @@ impl Fetch {
                 None => owners.push((owner, vec![awaited])),
             }
         }
-        for (owner, items) in owners {
-            shard.tell(owner, Command::AwaitData(items, Arc::downgrade(&poll)));
-        }
+        let told = async {
+            shard.router().ready().await;
+            for (owner, items) in owners {
+                shard.tell(owner, Command::AwaitData(items, Arc::downgrade(&poll)));
+            }
+            told.await;
+        };
         future::or(told, async { executor::sleep(self.max_wait).await }).await;
         let waited_ns = shard.clock().monotonic().since(waiting_since).as_nanos() as u64;
         let metrics = shard.metrics();
@@ -288,7 +336,13 @@ impl Fetch {
     }
 
     fn respond(self, answers: Vec<Option<ReadReply>>) -> Result<Reply, response::ResponseError> {
-        let Self { id, topics, .. } = self;
+        let Self {
+            id,
+            topics,
+            mut held,
+            ..
+        } = self;
+        let records_bytes = memory_bytes(&answers);
         let mut answers = answers.into_iter();
         let mut codes = Vec::new();
         let topics = topics.into_iter().map(|topic| {
@@ -319,7 +373,23 @@ impl Fetch {
             topics: topics.collect(),
             node_endpoints: Vec::new(),
         };
-        Ok(encode(id, response)?.with_error_codes(codes))
+        let mut reply = encode(id, response)?.with_error_codes(codes);
+        held.settle(records_bytes.max(reply.len()));
+        reply.held = Some(held);
+        Ok(reply)
+    }
+}
+
+/// What the records keep in memory: a few of them keep all that they were read with.
+fn memory_bytes(answers: &[Option<ReadReply>]) -> usize {
+    let records = answers.iter().flatten().flatten();
+    let partitions = records.filter(|done| done.records_bytes > 0);
+    let bytes: usize = partitions
+        .map(|done| done.records_bytes.max(REPLY_PARTITION_BYTES_MIN))
+        .sum();
+    match bytes {
+        0 => 0,
+        _ => bytes.max(REPLY_GRANT_BYTES_MIN),
     }
 }
 

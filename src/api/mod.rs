@@ -47,6 +47,7 @@ mod offsets_topic;
 pub mod owners;
 pub mod produce;
 pub mod reply;
+pub mod reply_budget;
 pub mod sync_group;
 #[cfg(test)]
 mod test_context;

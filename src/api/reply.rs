@@ -6,6 +6,7 @@ use std::pin::Pin;
 use bytes::Bytes;
 use kafka_protocol::protocol::Encodable;
 
+use crate::api::reply_budget::HeldReply;
 use crate::protocol::request::Request;
 use crate::protocol::response::{self, ResponseError};
 
@@ -18,6 +19,8 @@ pub struct Reply {
     pub error_codes: Vec<i16>,
     /// The connection is to be closed after it: how a producer that asked for no answers learns that one failed.
     pub closes: bool,
+    /// What it counts as until it is sent, where the handler has counted it.
+    pub held: Option<HeldReply>,
 }
 
 /// Completes when the reply is ready to be sent.

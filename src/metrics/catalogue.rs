@@ -67,6 +67,7 @@ catalogue! {
         Connections => ("connections", "Open client connections"),
         RequestsInFlight => ("requests_in_flight", "Requests received and not yet answered"),
         RequestBytesInFlight => ("request_bytes_in_flight", "Bytes of requests received and not yet answered"),
+        ReplyBytesInFlight => ("reply_bytes_in_flight", "Bytes of replies that are not sent yet, and that requests under way may bring"),
         MeshQueueMessages => ("mesh_queue_messages", "Messages to other shards that wait to be taken"),
         FetchesWaiting => ("fetches_waiting", "Fetches that wait for data"),
         AcksWaiting => ("acks_waiting", "Produce requests that wait for their write"),

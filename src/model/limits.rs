@@ -31,7 +31,7 @@ pub const RECORD_BATCH_HEADER_BYTES: usize = 61;
 /// Records of one refused batch that the answer names; what else is wrong with it is not said.
 pub const RECORD_ERRORS_MAX: usize = 1_000;
 
-/// Messages waiting from one shard to another. At the limit the sender stops reading from its connections.
+/// Messages waiting from one shard to another. At the limit the sender dispatches no request, and stops reading from its connections.
 pub const MESH_QUEUE_MESSAGES_MAX: usize = 1024;
 
 /// Requests of one connection that were dispatched and not yet answered. At the limit the connection is not read.
@@ -41,8 +41,27 @@ pub const REQUESTS_IN_FLIGHT_PER_CONNECTION_MAX: usize = 1024;
 /// One request may be larger (`socket.request.max.bytes`); it is then alone.
 pub const REQUEST_BYTES_IN_FLIGHT_PER_CONNECTION_MAX: usize = 32 * 1024 * 1024;
 
-/// The same over all connections of a shard.
+/// The same over all connections of a shard. At the limit a connection is still read that has nothing under way, as far as its request fits
+/// into the smallest buffer.
 pub const REQUEST_BYTES_IN_FLIGHT_PER_SHARD_MAX: usize = 256 * 1024 * 1024;
+
+/// Requests of all connections of a shard that were dispatched and not yet answered. At the limit a connection has one under way.
+pub const REQUESTS_IN_FLIGHT_PER_SHARD_MAX: usize = 64 * 1024;
+
+/// Bytes of replies to one connection that are not sent yet, or that its requests under way may bring. At the limit no more of its requests
+/// are dispatched. One reply may be larger; it is then alone.
+pub const REPLY_BYTES_PER_CONNECTION_MAX: usize = 64 * 1024 * 1024;
+
+/// The same over all connections of a shard. At the limit requests wait whose reply can be large (a fetch, all topics, all offsets of a
+/// group); connections that do not take their replies are closed after `socket.request.timeout.ms`.
+pub const REPLY_BYTES_PER_SHARD_MAX: usize = 256 * 1024 * 1024;
+
+/// What a fetch counts as at the least while it reads and as soon as it has brought any record, since a few bytes keep the memory that they
+/// were read into. Also what is assumed of another reply whose size nobody knows before it is made.
+pub const REPLY_GRANT_BYTES_MIN: usize = 1024 * 1024;
+
+/// What one partition of a fetch counts as at the least if it has brought any record.
+pub const REPLY_PARTITION_BYTES_MIN: usize = 64 * 1024;
 
 /// The most partitions one topic may have. More: INVALID_PARTITIONS.
 pub const PARTITIONS_PER_TOPIC_MAX: i32 = 100_000;
@@ -94,8 +113,9 @@ pub const READ_BUFFERS_OUT_MAX: usize = 1024;
 /// Batches on one lane of the mesh. At the limit what was pushed stays with its sender and joins the next batch.
 pub const MESH_LANE_BATCHES_MAX: usize = 64;
 
-/// Messages that one member of the mesh has not taken from another, replies included: far above what a sender that respects
-/// `MESH_QUEUE_MESSAGES_MAX` can reach, so reaching it is a bug and ends the process.
+/// Messages that one member of the mesh has not taken from another at which no new work may be pushed: far above what a sender that respects
+/// `MESH_QUEUE_MESSAGES_MAX` can reach, so reaching it is a bug and ends the process. Answers have no such bound: there are as many as
+/// requests under way.
 pub const MESH_MESSAGES_UNTAKEN_MAX: usize = 256 * 1024;
 
 /// Connections that one listener holds before they are accepted. Beyond it the kernel lets clients try again.

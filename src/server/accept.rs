@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use crate::api::context::ApiContext;
+use crate::api::reply_budget::ShardReplies;
 use crate::io::clock::Monotonic;
 use crate::io::descriptors::DescriptorShare;
 use crate::io::executor;
@@ -15,9 +16,10 @@ use crate::metrics::{Counter, Gauge};
 use crate::model::limits::{
     ACCEPT_PAUSE_MS, RECV_POOL_BYTES_PER_SHARD, REJECTION_LOG_INTERVAL_MS, SWEEP_MS,
 };
+use crate::server::admission::Admission;
 use crate::server::connection::{self, ConnectionEnd};
 use crate::server::in_flight::ShardQuota;
-use crate::server::roster::Roster;
+use crate::server::roster::{Roster, SweepLimits};
 use crate::shard::runtime::Shard;
 
 pub struct Server {
@@ -28,6 +30,7 @@ struct State {
     shard: Rc<Shard>,
     roster: Roster,
     quota: ShardQuota,
+    replies: ShardReplies,
     pool: RecvPool,
     /// Descriptors for connections, shared by all shards.
     descriptors: DescriptorShare,
@@ -65,6 +68,7 @@ impl Server {
             shard,
             roster: Roster::default(),
             quota: ShardQuota::default(),
+            replies: ShardReplies::default(),
             pool: RecvPool::new(RECV_POOL_BYTES_PER_SHARD),
             descriptors,
             is_draining: Cell::new(false),
@@ -131,9 +135,15 @@ impl State {
             };
             metrics.count(Counter::ConnectionsAccepted, 1);
             let connection = accepted.into_connection();
-            let entry = self
-                .roster
-                .enter(connection.closer(), self.shard.clock().monotonic());
+            let admission = Admission {
+                quota: self.quota.connection(),
+                replies: self.replies.connection(),
+            };
+            let entry = self.roster.enter(
+                connection.closer(),
+                admission.replies.clone(),
+                self.shard.clock().monotonic(),
+            );
             let state = self.clone();
             let context = ApiContext {
                 client_host: peer.ip().to_canonical(),
@@ -141,9 +151,8 @@ impl State {
             };
             executor::spawn_local(async move {
                 let _given_back_last = place;
-                let quota = state.quota.connection();
-                let served =
-                    connection::serve(connection, context, state.pool.clone(), quota, entry).await;
+                let pool = state.pool.clone();
+                let served = connection::serve(connection, context, pool, admission, entry).await;
                 if let Err(end) = served
                     && !end.is_ordinary()
                 {
@@ -185,12 +194,14 @@ impl State {
             let metrics = self.shard.metrics();
             metrics.set_gauge(Gauge::RequestsInFlight, self.quota.used_requests() as u64);
             metrics.set_gauge(Gauge::RequestBytesInFlight, self.quota.used_bytes() as u64);
+            metrics.set_gauge(Gauge::ReplyBytesInFlight, self.replies.used_bytes() as u64);
             let config = self.shard.config();
-            let swept = self.roster.sweep(
-                self.shard.clock().monotonic(),
-                Duration::from_millis(config.request_timeout_ms),
-                Duration::from_millis(config.connections_max_idle_ms),
-            );
+            let limits = SweepLimits {
+                request_timeout: Duration::from_millis(config.request_timeout_ms),
+                idle_max: Duration::from_millis(config.connections_max_idle_ms),
+                replies_are_full: self.replies.is_full(),
+            };
+            let swept = self.roster.sweep(self.shard.clock().monotonic(), limits);
             self.shard
                 .metrics()
                 .count(Counter::ConnectionsRejected, swept.slow_count as u64);

@@ -4,21 +4,25 @@ use std::io::IoSlice;
 use std::rc::Rc;
 use std::time::Duration;
 
+use bytes::Bytes;
+
 use crate::api::admin_context::AdminContext;
 use crate::api::context::ApiContext;
-use crate::api::dispatch::{self, Dispatch};
+use crate::api::dispatch;
 use crate::api::reply::RequestId;
+use crate::api::reply_budget::ReplySize;
 use crate::io::executor;
 use crate::io::net::{Connection, NetError, Reader, Writer};
 use crate::io::recv::RecvPool;
 use crate::metrics::Gauge;
 use crate::model::limits::REPLIES_AFTER_END_MS;
 use crate::protocol::request::{Request, RequestError};
+use crate::server::admission::Admission;
 use crate::server::frame_receiver::{FrameReceiver, ReceiveError, Received};
-use crate::server::in_flight::{ConnectionQuota, Permit};
+use crate::server::in_flight::Permit;
 use crate::server::pace::Pace;
 use crate::server::response_order::{Completed, Dispatched, ResponseOrder};
-use crate::server::roster::{Entry, Presence};
+use crate::server::roster::{Entry, Presence, Sending};
 
 /// Why a connection ended.
 #[derive(Debug, thiserror::Error)]
@@ -49,7 +53,7 @@ pub async fn serve(
     connection: Connection,
     context: ApiContext,
     pool: RecvPool,
-    quota: ConnectionQuota,
+    admission: Admission,
     entry: Entry,
 ) -> Result<(), ConnectionEnd> {
     context.shard.metrics().raise_gauge(Gauge::Connections, 1);
@@ -72,7 +76,7 @@ pub async fn serve(
         reader,
         &context,
         pool,
-        quota,
+        admission,
         &order,
         &pace,
         &entry.presence,
@@ -94,21 +98,20 @@ async fn receive(
     mut reader: Reader,
     context: &ApiContext,
     pool: RecvPool,
-    quota: ConnectionQuota,
+    admission: Admission,
     order: &ResponseOrder,
     pace: &Pace,
     presence: &Presence,
 ) -> Result<(), ConnectionEnd> {
     let mut receiver = FrameReceiver::new(pool, context.config().request_max_bytes);
+    let router = context.shard.router();
     let mut unfinished: Option<Permit> = None;
     loop {
-        quota.ready().await;
-        context.shard.router().ready().await;
+        let ready = admission.ready_to_receive(router, receiver.growth_bytes());
+        presence.without_haste(context.shard.clock(), ready).await;
         if receiver.growth_bytes() > 0 {
-            drop(
-                unfinished
-                    .replace(quota.take_bytes(receiver.held_bytes() + receiver.growth_bytes())),
-            );
+            let bytes = receiver.held_bytes() + receiver.growth_bytes();
+            drop(unfinished.replace(admission.quota.take_bytes(bytes)));
         }
         pace.before_receive(receiver.missing_bytes());
         let frames = match receiver.receive(&mut reader).await? {
@@ -124,6 +127,8 @@ async fn receive(
             Received::Frames(frames) => frames,
             Received::End => return Ok(()),
         };
+        let frames_bytes = frames.iter().map(Bytes::len).sum();
+        let mut undispatched = admission.quota.take_bytes(frames_bytes);
         unfinished = None;
         let now = context.shard.clock().monotonic();
         presence
@@ -131,42 +136,41 @@ async fn receive(
             .set(receiver.is_inside_frame().then_some(now));
         presence.idle_since.set(None);
         for frame in frames {
-            let mut permit = quota.take_request(frame.len());
             let frame_bytes = frame.len() + crate::protocol::frame::SIZE_PREFIX_BYTES;
-            let request = match Request::decode(&frame) {
-                Ok(request) => request,
+            let (size, request) = match Request::decode(&frame) {
+                Ok(request) => (dispatch::reply_size(request.key), Ok(request)),
                 Err(RequestError::UnknownApiVersions { correlation_id, .. }) => {
-                    let (id, reply) = dispatch::unsupported_api_versions(correlation_id);
-                    order.push(Dispatched {
-                        id,
-                        reply,
-                        received_at: now,
-                        frame_bytes,
-                        permit,
-                    });
-                    continue;
+                    (ReplySize::OfRequest, Err(correlation_id))
                 }
                 Err(error) => return Err(error.into()),
             };
-            let id = RequestId::from(&request);
-            let Dispatch {
-                reply,
-                is_exclusive,
-                holds_bytes,
-            } = dispatch::dispatch(context, request).map_err(ConnectionEnd::Decode)?;
-            if !holds_bytes {
-                permit.release_bytes();
+            let ready = admission.ready_to_dispatch(router, size);
+            presence.without_haste(context.shard.clock(), ready).await;
+            let mut admitted = admission.take(&mut undispatched, frame.len(), size);
+            let (id, dispatched) = match request {
+                Ok(request) => {
+                    let id = RequestId::from(&request);
+                    let dispatched = dispatch::dispatch(context, &admission.replies, request);
+                    (id, dispatched.map_err(ConnectionEnd::Decode)?)
+                }
+                Err(correlation_id) => dispatch::unsupported_api_versions(correlation_id),
+            };
+            if !dispatched.holds_bytes {
+                admitted.permit.release_bytes();
             }
             order.push(Dispatched {
                 id,
-                reply,
+                reply: dispatched.reply,
                 received_at: now,
                 frame_bytes,
-                permit,
+                admitted,
             });
-            if is_exclusive {
-                order.drained().await;
+            if dispatched.is_exclusive {
+                let drained = order.drained();
+                presence.without_haste(context.shard.clock(), drained).await;
             }
+            // A buffer holds thousands of small requests, and other connections wait.
+            executor::yield_if_needed().await;
         }
     }
 }
@@ -183,7 +187,9 @@ async fn send_replies(
         while let Some(next) = order.next_ready().await {
             ready.push(next);
         }
-        let closes = send(&mut writer, &ready).await?;
+        presence.sending.begins();
+        let closes = send(&mut writer, &ready, &presence.sending).await?;
+        presence.sending.ended();
         let now = context.shard.clock().monotonic();
         for Completed {
             id,
@@ -215,7 +221,11 @@ async fn send_replies(
 }
 
 /// Sends replies one behind the other; says whether the connection must be closed after them.
-async fn send(writer: &mut Writer, ready: &[Completed]) -> Result<bool, NetError> {
+async fn send(
+    writer: &mut Writer,
+    ready: &[Completed],
+    sending: &Sending,
+) -> Result<bool, NetError> {
     let mut closes = false;
     let mut slices = Vec::with_capacity(ready.len() * 2);
     for completed in ready {
@@ -233,6 +243,8 @@ async fn send(writer: &mut Writer, ready: &[Completed]) -> Result<bool, NetError
             break;
         }
     }
-    writer.write_all(&mut slices).await?;
+    writer
+        .write_all(&mut slices, || sending.progressed())
+        .await?;
     Ok(closes)
 }

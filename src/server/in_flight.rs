@@ -1,13 +1,16 @@
 //! What may be in flight: the quota of request bytes and requests of a connection and of its shard. At a limit the connection is not
-//! read; nothing grows.
+//! read, or what it has sent is not dispatched; nothing grows.
 
 use std::cell::Cell;
+use std::future::Future;
 use std::rc::Rc;
+
+use futures_lite::future;
 
 use crate::io::event::Event;
 use crate::model::limits::{
     REQUEST_BYTES_IN_FLIGHT_PER_CONNECTION_MAX, REQUEST_BYTES_IN_FLIGHT_PER_SHARD_MAX,
-    REQUESTS_IN_FLIGHT_PER_CONNECTION_MAX,
+    REQUESTS_IN_FLIGHT_PER_CONNECTION_MAX, REQUESTS_IN_FLIGHT_PER_SHARD_MAX,
 };
 
 /// The quota that all connections of a shard share.
@@ -33,7 +36,7 @@ struct Usage {
 /// Holds its part of the quota until it is dropped.
 pub struct Permit {
     connection: Rc<Usage>,
-    shard: Rc<Usage>,
+    shard: ShardQuota,
     bytes: usize,
     requests: usize,
 }
@@ -53,17 +56,25 @@ impl ShardQuota {
     pub fn used_requests(&self) -> usize {
         self.used.requests.get()
     }
+
+    fn is_full(&self) -> bool {
+        self.used_bytes() >= REQUEST_BYTES_IN_FLIGHT_PER_SHARD_MAX
+            || self.used_requests() >= REQUESTS_IN_FLIGHT_PER_SHARD_MAX
+    }
 }
 
 impl ConnectionQuota {
-    /// Completes when the connection may receive more. A request that is larger than a whole quota gets through once it is alone.
-    pub async fn ready(&self) {
+    /// Completes when the connection may receive more, for which its buffer grows by `growth_bytes`. A request that is larger than a
+    /// whole quota gets through once it is alone. What others have under way keeps no connection from sending a small request.
+    pub async fn ready_to_receive(&self, growth_bytes: usize) {
         loop {
             let own = self.used.bytes.get() < REQUEST_BYTES_IN_FLIGHT_PER_CONNECTION_MAX
                 && self.used.requests.get() < REQUESTS_IN_FLIGHT_PER_CONNECTION_MAX;
+            let is_small = self.used.bytes.get() == 0 && growth_bytes == 0;
             if !own {
                 self.used.released.wait().await;
-            } else if self.shard.used.bytes.get() >= REQUEST_BYTES_IN_FLIGHT_PER_SHARD_MAX {
+            } else if !is_small && self.shard.used_bytes() >= REQUEST_BYTES_IN_FLIGHT_PER_SHARD_MAX
+            {
                 self.shard.used.released.wait().await;
             } else {
                 return;
@@ -71,53 +82,75 @@ impl ConnectionQuota {
         }
     }
 
-    /// Takes `bytes` for a request; `ready` must have said that there is room.
-    pub fn take_request(&self, bytes: usize) -> Permit {
-        self.take(bytes, 1)
+    /// What to wait for before one more request may be dispatched; look again then. `None`: nothing. A connection may always have one.
+    pub fn lack(&self) -> Option<impl Future<Output = ()> + use<>> {
+        let own_is_full = self.used.requests.get() >= REQUESTS_IN_FLIGHT_PER_CONNECTION_MAX;
+        let shard_is_full = self.shard.used_requests() >= REQUESTS_IN_FLIGHT_PER_SHARD_MAX;
+        let lacks = own_is_full || shard_is_full && self.used.requests.get() > 0;
+        lacks.then(|| future::or(self.used.released.wait(), self.shard.used.released.wait()))
     }
 
-    /// Takes `bytes` for a frame that is being received.
+    /// Takes `bytes` for what is being received, or was and is not dispatched.
     pub fn take_bytes(&self, bytes: usize) -> Permit {
-        self.take(bytes, 0)
-    }
-
-    fn take(&self, bytes: usize, requests: usize) -> Permit {
         let permit = Permit {
             connection: self.used.clone(),
-            shard: self.shard.used.clone(),
+            shard: self.shard.clone(),
             bytes,
-            requests,
+            requests: 0,
         };
-        for used in [&permit.connection, &permit.shard] {
-            used.bytes.set(used.bytes.get() + bytes);
-            used.requests.set(used.requests.get() + requests);
-        }
+        permit.add(bytes, 0);
         permit
     }
 }
 
 impl Permit {
+    /// A permit for a request of `bytes`, which this one held until now.
+    pub fn split_request(&mut self, bytes: usize) -> Permit {
+        let bytes = bytes.min(self.bytes);
+        self.bytes -= bytes;
+        self.add(0, 1);
+        Permit {
+            connection: self.connection.clone(),
+            shard: self.shard.clone(),
+            bytes,
+            requests: 1,
+        }
+    }
+
     /// Gives back the bytes; the request still counts.
     pub fn release_bytes(&mut self) {
         let bytes = std::mem::take(&mut self.bytes);
-        for used in [&self.connection, &self.shard] {
-            used.bytes.set(used.bytes.get() - bytes);
-            used.released.notify();
-        }
+        self.give_back(bytes, 0);
     }
 
     pub fn bytes(&self) -> usize {
         self.bytes
     }
+
+    fn add(&self, bytes: usize, requests: usize) {
+        for used in [&self.connection, &self.shard.used] {
+            used.bytes.set(used.bytes.get() + bytes);
+            used.requests.set(used.requests.get() + requests);
+        }
+    }
+
+    fn give_back(&self, bytes: usize, requests: usize) {
+        let was_full = self.shard.is_full();
+        for used in [&self.connection, &self.shard.used] {
+            used.bytes.set(used.bytes.get() - bytes);
+            used.requests.set(used.requests.get() - requests);
+        }
+        self.connection.released.notify();
+        // Whoever waits for the shard waits for room, and there was room before.
+        if was_full {
+            self.shard.used.released.notify();
+        }
+    }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        for used in [&self.connection, &self.shard] {
-            used.bytes.set(used.bytes.get() - self.bytes);
-            used.requests.set(used.requests.get() - self.requests);
-            used.released.notify();
-        }
+        self.give_back(self.bytes, self.requests);
     }
 }
 
@@ -129,21 +162,69 @@ mod tests {
     #[test]
     fn a_connection_at_its_limit_waits_until_something_is_answered() {
         let quota = ShardQuota::default().connection();
-        let permit = quota.take_request(REQUEST_BYTES_IN_FLIGHT_PER_CONNECTION_MAX);
-        let mut ready = Box::pin(quota.ready());
+        let permit = quota.take_bytes(REQUEST_BYTES_IN_FLIGHT_PER_CONNECTION_MAX);
+        let mut ready = Box::pin(quota.ready_to_receive(0));
         assert_eq!(block_on(poll_once(&mut ready)), None);
         drop(permit);
         assert_eq!(block_on(poll_once(&mut ready)), Some(()));
     }
 
     #[test]
-    fn connections_share_the_quota_of_their_shard() {
+    fn connections_share_the_quota_of_their_shard_but_small_requests_always_get_through() {
         let shard = ShardQuota::default();
         let (one, other) = (shard.connection(), shard.connection());
         let permit = one.take_bytes(REQUEST_BYTES_IN_FLIGHT_PER_SHARD_MAX);
-        assert_eq!(block_on(poll_once(other.ready())), None);
+        assert_eq!(block_on(poll_once(other.ready_to_receive(0))), Some(()));
+        assert_eq!(block_on(poll_once(other.ready_to_receive(1))), None);
+        let small = other.take_bytes(1);
+        assert_eq!(block_on(poll_once(other.ready_to_receive(0))), None);
+        let mut growing = Box::pin(other.ready_to_receive(1));
+        assert_eq!(block_on(poll_once(&mut growing)), None);
         drop(permit);
-        assert_eq!(block_on(poll_once(other.ready())), Some(()));
+        assert_eq!(block_on(poll_once(&mut growing)), Some(()));
+        drop(small);
         assert_eq!(shard.used_bytes(), 0);
+    }
+
+    #[test]
+    fn requests_of_a_shard_are_bounded_and_each_connection_may_have_one() {
+        let shard = ShardQuota::default();
+        let mut held = Vec::new();
+        while shard.used_requests() < REQUESTS_IN_FLIGHT_PER_SHARD_MAX {
+            let greedy = shard.connection();
+            while greedy.lack().is_none() {
+                held.push(greedy.take_bytes(0).split_request(0));
+            }
+            assert!(held.len() <= REQUESTS_IN_FLIGHT_PER_SHARD_MAX);
+        }
+        let other = shard.connection();
+        assert!(other.lack().is_none(), "its first");
+        let first = other.take_bytes(0).split_request(0);
+        let mut lack = Box::pin(other.lack().expect("a second one waits"));
+        assert_eq!(block_on(poll_once(&mut lack)), None);
+        drop(first);
+        assert_eq!(
+            block_on(poll_once(&mut lack)),
+            Some(()),
+            "its first is answered"
+        );
+        assert!(other.lack().is_none());
+        drop(held);
+        assert_eq!(shard.used_requests(), 0);
+    }
+
+    #[test]
+    fn a_request_takes_over_the_bytes_that_were_received() {
+        let shard = ShardQuota::default();
+        let quota = shard.connection();
+        let mut received = quota.take_bytes(100);
+        let mut request = received.split_request(60);
+        assert_eq!((request.bytes(), received.bytes()), (60, 40));
+        assert_eq!((shard.used_bytes(), shard.used_requests()), (100, 1));
+        drop(received);
+        request.release_bytes();
+        assert_eq!((shard.used_bytes(), shard.used_requests()), (0, 1));
+        drop(request);
+        assert_eq!(shard.used_requests(), 0);
     }
 }

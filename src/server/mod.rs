@@ -4,6 +4,7 @@
 //! Runs on: the shard that accepted the connection. After a crash: nothing here survives; clients connect anew.
 
 pub mod accept;
+pub mod admission;
 pub mod connection;
 pub mod frame_receiver;
 pub mod in_flight;

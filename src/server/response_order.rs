@@ -11,7 +11,7 @@ use crate::api::reply::{PendingReply, Reply, RequestId};
 use crate::io::clock::Monotonic;
 use crate::io::event::Event;
 use crate::protocol::response::ResponseError;
-use crate::server::in_flight::Permit;
+use crate::server::admission::Admitted;
 
 /// A dispatched request.
 pub struct Dispatched {
@@ -19,7 +19,7 @@ pub struct Dispatched {
     pub reply: PendingReply,
     pub received_at: Monotonic,
     pub frame_bytes: usize,
-    pub permit: Permit,
+    pub admitted: Admitted,
 }
 
 /// A completed one.
@@ -28,7 +28,7 @@ pub struct Completed {
     pub reply: Result<Reply, ResponseError>,
     pub received_at: Monotonic,
     pub frame_bytes: usize,
-    pub permit: Permit,
+    pub admitted: Admitted,
 }
 
 #[derive(Clone, Default)]
@@ -52,7 +52,7 @@ impl ResponseOrder {
         let open_bytes = self.inner.open_bytes.get();
         self.inner
             .open_bytes
-            .set(open_bytes + request.permit.bytes());
+            .set(open_bytes + request.admitted.permit.bytes());
         self.inner.queue.borrow_mut().push_back(request);
         self.inner.open_count.set(self.inner.open_count.get() + 1);
         self.inner.changed.notify();
@@ -122,21 +122,27 @@ impl ResponseOrder {
         let open_bytes = self.inner.open_bytes.get();
         self.inner
             .open_bytes
-            .set(open_bytes - request.permit.bytes());
+            .set(open_bytes - request.admitted.permit.bytes());
         self.inner.changed.notify();
         let Dispatched {
             id,
             received_at,
             frame_bytes,
-            permit,
+            mut admitted,
             ..
         } = request;
+        // A fetch has counted its reply itself.
+        if let Ok(reply) = &reply
+            && reply.held.is_none()
+        {
+            admitted.reply.settle(reply.len());
+        }
         Completed {
             id,
             reply,
             received_at,
             frame_bytes,
-            permit,
+            admitted,
         }
     }
 }
@@ -144,6 +150,7 @@ impl ResponseOrder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::reply_budget::{ReplySize, ShardReplies};
     use crate::server::in_flight::ShardQuota;
     use futures_lite::future::{block_on, poll_once};
     use kafka_protocol::messages::ApiKey;
@@ -162,7 +169,15 @@ mod tests {
             reply: Box::pin(reply),
             received_at: Monotonic::ZERO,
             frame_bytes: 0,
-            permit: ShardQuota::default().connection().take_request(0),
+            admitted: Admitted {
+                permit: ShardQuota::default()
+                    .connection()
+                    .take_bytes(0)
+                    .split_request(0),
+                reply: ShardReplies::default()
+                    .connection()
+                    .hold(ReplySize::OfRequest),
+            },
         }
     }
 

@@ -44,7 +44,7 @@ impl Router {
         self.calls.open(self.me)
     }
 
-    /// Lays the message out for `target`; it leaves at the end of this turn, with one wake-up for all of them.
+    /// Lays new work out for `target`; it leaves at the end of this turn, with one wake-up for all of them. Only where `is_ready`.
     pub fn send(&self, target: ShardId, message: Message) {
         assert_ne!(target, self.me, "a core does not send to itself");
         self.outbox.push(target.index(), message);
@@ -58,19 +58,27 @@ impl Router {
             .sum()
     }
 
-    /// Completes when every lane has room: connections are not read while one is full.
+    /// Whether every lane has room, so that a request may be dispatched whoever it is for.
+    pub fn is_ready(&self) -> bool {
+        self.full_lane().is_none()
+    }
+
+    /// Completes when every lane has room at the same time: connections are not read while one is full.
     pub async fn ready(&self) {
-        for shard in self.shards().filter(|shard| *shard != self.me) {
-            if self.outbox.is_full(shard.index()) {
-                self.outbox.ready(shard.index()).await;
-            }
+        while let Some(shard) = self.full_lane() {
+            self.outbox.ready(shard.index()).await;
         }
+    }
+
+    fn full_lane(&self) -> Option<ShardId> {
+        let mut others = self.shards().filter(|shard| *shard != self.me);
+        others.find(|shard| self.outbox.is_full(shard.index()))
     }
 
     pub fn answer<T>(&self, reply: ReplyTo<T>, value: T) {
         match reply.fill(value) {
             Some((origin, slot)) if origin == self.me => self.wake(slot),
-            Some((origin, slot)) => self.send(origin, Message::Wake(slot)),
+            Some((origin, slot)) => self.outbox.push_answer(origin.index(), Message::Wake(slot)),
             None => {}
         }
     }

@@ -1,6 +1,7 @@
 //! A broker process that is treated badly: by its clients, who send what no client should, and by its machine, whose disk is full,
 //! read-only or damaged. Whoever did nothing wrong must not notice.
 
+mod admission;
 mod bad_batches;
 mod bad_requests;
 mod broken_disk;
@@ -21,5 +22,6 @@ mod segment_roll;
 mod settings;
 mod small_disk;
 mod tools;
+mod unread_replies;
 mod unusable_directory;
 mod wire;

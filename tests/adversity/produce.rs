@@ -154,15 +154,21 @@ pub fn log_end(client: &mut Client, topic: &str) -> i64 {
     list_offset(client, topic, LATEST)
 }
 
-/// The offset of a time, or of one of the special times.
-pub fn list_offset(client: &mut Client, topic: &str, timestamp: i64) -> i64 {
-    let partition = ListOffsetsPartition::default().with_timestamp(timestamp);
+pub fn list_offsets_request(topic: &str, partition: i32, timestamp: i64) -> ListOffsetsRequest {
+    let partition = ListOffsetsPartition::default()
+        .with_partition_index(partition)
+        .with_timestamp(timestamp);
     let topic = ListOffsetsTopic::default()
         .with_name(topic_name(topic))
         .with_partitions(vec![partition]);
-    let request = ListOffsetsRequest::default()
+    ListOffsetsRequest::default()
         .with_replica_id(BrokerId(-1))
-        .with_topics(vec![topic]);
+        .with_topics(vec![topic])
+}
+
+/// The offset of a time, or of one of the special times.
+pub fn list_offset(client: &mut Client, topic: &str, timestamp: i64) -> i64 {
+    let request = list_offsets_request(topic, 0, timestamp);
     let answer = client.ask(4, &request);
     let partition = &answer.topics[0].partitions[0];
     assert_eq!(partition.error_code, 0);

@@ -96,15 +96,22 @@ impl<T: Send + 'static> Outbox<T> {
     /// Puts a message on the lane to `target`; it leaves when the tasks that are runnable now have run, or by
     /// `flush`. The order to one target is the order of the pushes.
     ///
-    /// Never fails and never waits: new work is pushed only where `is_full` is false, replies always. Panics for the
+    /// Never fails and never waits: it is for new work, which is pushed only where `is_full` is false. Panics for the
     /// member itself, and at `MESH_MESSAGES_UNTAKEN_MAX`, which is only reached where that rule is broken.
     pub fn push(&self, target: usize, message: T) {
-        let lane = self.lane(target);
-        let untaken = lane.waiting.fetch_add(1, Ordering::Relaxed);
+        let untaken = self.untaken_count(target);
         assert!(
             untaken < MESH_MESSAGES_UNTAKEN_MAX,
             "{untaken} messages wait for member {target}: nobody looks at is_full"
         );
+        self.push_answer(target, message);
+    }
+
+    /// The same for an answer to what `target` has asked: pushed even where the lane is full, since holding answers
+    /// back could stop both sides for ever. They are as many as the requests that `target` has under way.
+    pub fn push_answer(&self, target: usize, message: T) {
+        let lane = self.lane(target);
+        lane.waiting.fetch_add(1, Ordering::Relaxed);
         lane.pending.borrow_mut().push(message);
         self.0.pushed.raise();
     }

@@ -169,8 +169,12 @@ impl Writer {
     }
 
     /// Sends all slices one after the other, without joining them first. `parts` is used up: where it stands after an
-    /// error is where sending stopped.
-    pub async fn write_all(&mut self, mut parts: &mut [IoSlice<'_>]) -> Result<(), NetError> {
+    /// error is where sending stopped. `progressed` is called whenever the peer has made room for some of it.
+    pub async fn write_all(
+        &mut self,
+        mut parts: &mut [IoSlice<'_>],
+        progressed: impl Fn(),
+    ) -> Result<(), NetError> {
         let stream = &*self.stream;
         let failed = |source| stream.error(ConnectionOperation::Write, source);
         IoSlice::advance_slices(&mut parts, 0);
@@ -189,6 +193,7 @@ impl Writer {
                 Err(error) => return Err(failed(error)),
             };
             IoSlice::advance_slices(&mut parts, sent_bytes);
+            progressed();
             // A peer that reads as fast as this sends would otherwise keep the core.
             yield_if_needed().await;
         }

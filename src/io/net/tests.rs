@@ -66,7 +66,7 @@ fn slices_arrive_whole_and_in_order_however_slowly_the_peer_reads() {
         parts.push(rest);
         parts.push(b"");
         let mut parts: Vec<_> = parts.into_iter().map(IoSlice::new).collect();
-        writer.write_all(&mut parts).await.expect("all sent");
+        writer.write_all(&mut parts, || ()).await.expect("all sent");
         writer.finish();
         reading.join().expect("the reader");
     });
@@ -112,7 +112,7 @@ fn both_halves_work_at_the_same_time() {
                     return;
                 }
                 writer
-                    .write_all(&mut [IoSlice::new(&buffer[..received_bytes])])
+                    .write_all(&mut [IoSlice::new(&buffer[..received_bytes])], || ())
                     .await
                     .expect("an echo");
             }
@@ -142,7 +142,7 @@ fn a_writer_waits_for_a_peer_that_does_not_read_while_its_reader_goes_on() {
         let (mut reader, mut writer) = connection.split();
         let flood = many_bytes();
         let writing =
-            spawn_local(async move { writer.write_all(&mut [IoSlice::new(&flood)]).await });
+            spawn_local(async move { writer.write_all(&mut [IoSlice::new(&flood)], || ()).await });
         sleep(Duration::from_millis(20)).await;
         peer.write_all(b"still here").expect("all sent");
         let mut buffer = [0; 64];
@@ -171,7 +171,7 @@ fn a_peer_that_is_gone_is_a_disconnect_for_reader_and_writer() {
         let (mut reader, mut writer) = connection.split();
         // Closing with unread bytes resets the connection.
         writer
-            .write_all(&mut [IoSlice::new(b"unread")])
+            .write_all(&mut [IoSlice::new(b"unread")], || ())
             .await
             .expect("room");
         sleep(Duration::from_millis(10)).await;
@@ -179,7 +179,7 @@ fn a_peer_that_is_gone_is_a_disconnect_for_reader_and_writer() {
         let error = reader.read(&mut [0]).await.expect_err("a reset");
         assert!(error.is_disconnect(), "{error}");
         let error = writer
-            .write_all(&mut [IoSlice::new(b"more")])
+            .write_all(&mut [IoSlice::new(b"more")], || ())
             .await
             .expect_err("a closed connection");
         assert!(error.is_disconnect(), "{error}");
@@ -213,7 +213,7 @@ fn an_executor_connects_to_a_listener() {
             .expect("a connection")
             .split();
         writer
-            .write_all(&mut [IoSlice::new(b"hello")])
+            .write_all(&mut [IoSlice::new(b"hello")], || ())
             .await
             .expect("all sent");
         let (mut reader, _writer) = listener

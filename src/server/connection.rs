@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_lite::future;
 
 use crate::api::admin_context::AdminContext;
 use crate::api::context::ApiContext;
@@ -48,6 +49,12 @@ impl ConnectionEnd {
     }
 }
 
+/// Which of a connection's two tasks ended first.
+enum First {
+    Received(Result<(), ConnectionEnd>),
+    Sent(Result<(), NetError>),
+}
+
 /// Serves a connection until one side ends it.
 pub async fn serve(
     connection: Connection,
@@ -62,17 +69,12 @@ pub async fn serve(
     let (reader, writer) = connection.split();
     let order = ResponseOrder::default();
     let pace = Rc::new(Pace::new(mark, order.clone()));
-    let replies = executor::spawn_local({
+    let mut replies = executor::spawn_local({
         let (order, context, presence) = (order.clone(), context.clone(), entry.presence.clone());
         let pace = pace.clone();
-        async move {
-            let sent = send_replies(writer, order, &pace, &context, &presence).await;
-            // The receiving task may be waiting for bytes that must no longer be answered.
-            closer.close();
-            sent
-        }
+        async move { send_replies(writer, order, &pace, &context, &presence).await }
     });
-    let received = receive(
+    let receiving = receive(
         reader,
         &context,
         pool,
@@ -80,11 +82,21 @@ pub async fn serve(
         &order,
         &pace,
         &entry.presence,
-    )
-    .await;
-    order.close();
-    // A request may wait for other clients, longer than is of use to one that has gone.
-    let sent = executor::timeout(Duration::from_millis(REPLIES_AFTER_END_MS), replies).await;
+    );
+    // What has been asked can no longer be answered once sending has ended, and what is received may wait for that for ever.
+    let first = future::or(async { First::Received(receiving.await) }, async {
+        First::Sent((&mut replies).await)
+    });
+    let (received, sent) = match first.await {
+        First::Sent(sent) => (Ok(()), Ok(sent)),
+        First::Received(received) => {
+            order.close();
+            // A request may wait for other clients, longer than is of use to one that has gone.
+            let limit = Duration::from_millis(REPLIES_AFTER_END_MS);
+            (received, executor::timeout(limit, replies).await)
+        }
+    };
+    closer.close();
     if let Ok(Err(error)) = sent
         && !error.is_disconnect()
     {

@@ -569,4 +569,20 @@ mod tests {
         assert_eq!(min_bytes(-1, 4_000, &[item(300)]), 0);
         assert_eq!(min_bytes(1, 4_000, &[item(300)]), 1);
     }
+
+    #[test]
+    fn a_fetch_whose_client_leaves_while_it_waits_is_counted_no_more() {
+        let registry = crate::metrics::MetricsRegistry::new(1);
+        let metrics = registry.shard(ShardId(0));
+        let waiting = || metrics.figures().gauge(Gauge::FetchesWaiting);
+        let poll = WaitingFetch::new(metrics.clone());
+        let mut fetch = Box::pin(async move {
+            let _poll = poll;
+            future::pending::<()>().await
+        });
+        assert!(future::block_on(future::poll_once(&mut fetch)).is_none());
+        assert_eq!(waiting(), 1);
+        drop(fetch);
+        assert_eq!(waiting(), 0);
+    }
 }

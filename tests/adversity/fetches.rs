@@ -279,6 +279,48 @@ fn what_several_owners_have_is_filled_into_one_answer_up_to_its_bound() {
     broker.stop();
 }
 
+#[test]
+fn an_answer_of_many_partitions_leaves_the_room_that_clients_count_with() {
+    // librdkafka takes up to `fetch.max.bytes` + 512 if it is told nothing else.
+    const OVERHEAD_BYTES: usize = 512;
+    let data = new_directory();
+    let broker = Broker::start(data.path(), &[]);
+    let mut client = broker.client();
+    let partition_count = 24;
+    create_topic(&mut client, TOPIC, partition_count, &[]);
+    let batch_bytes = batch_of(&[&[b'v'; 10_000]]).len();
+    for partition in 0..partition_count {
+        produce_to(&mut client, partition, 10_000);
+    }
+    let partitions: Vec<_> = (0..partition_count).map(|it| (it, 0, MIB)).collect();
+    let max_bytes = 10 * batch_bytes;
+    let request = fetch_of(&mut client, &partitions).with_max_bytes(max_bytes as i32);
+    client.send(&frame_of(FETCH_KEY, FETCH_VERSION, 1, &request));
+    let frame_bytes = client.receive().unwrap().len();
+    assert!(
+        frame_bytes <= max_bytes + OVERHEAD_BYTES,
+        "{frame_bytes} bytes"
+    );
+    assert!(frame_bytes > 9 * batch_bytes, "{frame_bytes} bytes");
+    broker.stop();
+}
+
+#[test]
+fn a_read_in_memory_goes_on_in_the_next_segment() {
+    let data = new_directory();
+    let broker = Broker::start(data.path(), &[]);
+    let mut client = broker.client();
+    create_topic(&mut client, TOPIC, 1, &[("segment.bytes", "1048576")]);
+    for _ in 0..30 {
+        produce_to(&mut client, 0, 100_000);
+    }
+    let request = fetch_of(&mut client, &[(0, 0, 10 * MIB)]);
+    let mut answer = client.ask(FETCH_VERSION, &request);
+    let records = answer.responses[0].partitions[0].records.take().unwrap();
+    assert!(walk(records).0.into_iter().eq(0..30));
+    broker.stop();
+}
+
 /// Sends `count` produce requests of one small batch each, without waiting in between.
 fn produce_small(client: &mut Client, count: usize) {
     let request = ProduceRequest::default()

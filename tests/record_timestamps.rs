@@ -4,7 +4,8 @@ use corelog::model::{LeaderEpoch, Offset, ProducerEpoch, ProducerId, Sequence, T
 use corelog::record::encode::{BatchBuilder, seal};
 use corelog::record::records::{RecordProblem, RecordReader};
 use corelog::record::{
-    Codec, InvalidBatch, RecordBatchHeader, TimestampType, ValidationRules, validate,
+    Codec, InvalidBatch, RecordBatchHeader, RecordValidation, TimestampType, ValidationRules,
+    validate,
 };
 
 const NOW: TimestampMs = TimestampMs(1_000_000);
@@ -15,6 +16,7 @@ const RULES: ValidationRules = ValidationRules {
     timestamp_before_max_ms: i64::MAX,
     timestamp_after_max_ms: 3_600_000,
     is_compacted: false,
+    records: RecordValidation::Full,
 };
 const STAMPED: ValidationRules = ValidationRules {
     timestamp_type: TimestampType::LogAppendTime,
@@ -56,9 +58,8 @@ fn create_time_is_held_against_the_clock() {
         }
         for bad in [NOW.0 + 1_001, NOW.0 - 2_001, i64::MAX, i64::MIN, 0, -2] {
             let refused = at(bad, codec).unwrap_err();
-            let index = (codec == Codec::None).then_some(0);
             let expected = InvalidBatch::Timestamp {
-                index,
+                index: Some(0),
                 timestamp: TimestampMs(bad),
                 now: NOW,
                 before_max_ms: 2_000,

@@ -11,7 +11,7 @@ use crate::controller::{
 };
 use crate::group::GroupError;
 use crate::partition::leader::ProducerRefusal;
-use crate::record::validate::InvalidBatch;
+use crate::record::InvalidBatch;
 use crate::shard::command::PartitionError;
 
 /// The controller is stopping with this broker; a client looks for another controller and tries again.
@@ -186,7 +186,8 @@ fn of_batch(invalid: &InvalidBatch) -> ResponseError {
         | InvalidBatch::UnknownMagic { .. }
         | InvalidBatch::Length { .. }
         | InvalidBatch::Crc { .. }
-        | InvalidBatch::Inflate(_) => ResponseError::CorruptMessage,
+        | InvalidBatch::Inflate(_)
+        | InvalidBatch::BytesBehindStream { .. } => ResponseError::CorruptMessage,
         InvalidBatch::TooLarge { .. } | InvalidBatch::InflatesTooLarge { .. } => {
             ResponseError::MessageTooLarge
         }

@@ -41,6 +41,10 @@ pub const BROKER_SETTINGS: &[Setting] = &[
         .at_least(1)
         .ms()
         .doc("How long a connection may be silent before it is closed."),
+    Setting::string("corelog.record.validation", "full")
+        .check(Check::OneOf(&["full", "header"]))
+        .online()
+        .doc("The default of the topics' corelog.record.validation. Kafka has no such setting."),
     Setting::string("cores", "auto").check(Check::Form(cores::check_cores)).doc(
         "The cores that run shards: auto is every core that the process may use, less one for the controller from 4 cores up; or \
          a list such as 0-3,6. Kafka has no such setting.",

@@ -36,5 +36,5 @@ pub use load::{LoadError, Loaded};
 pub use overrides::Overrides;
 pub use properties::parse_properties;
 pub use setting::{Importance, Setting, Unit, Update, ValueType};
-pub use topic::{CleanupPolicy, TimestampType, TopicConfig};
+pub use topic::{CleanupPolicy, RecordValidation, TimestampType, TopicConfig};
 pub use topic_settings::TOPIC_SETTINGS;

@@ -16,6 +16,13 @@ pub enum TimestampType {
     LogAppendTime,
 }
 
+/// How far the broker looks into compressed batches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordValidation {
+    Full,
+    Header,
+}
+
 /// The settings that a partition of one topic acts by: every layer resolved, every value parsed. A setting whose only served
 /// value is its default has no field.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,6 +42,7 @@ pub struct TopicConfig {
     pub min_cleanable_dirty_ratio: f64,
     pub min_compaction_lag_ms: u64,
     pub min_insync_replica_count: u32,
+    pub record_validation: RecordValidation,
     /// `None` is no limit.
     pub retention_bytes: Option<u64>,
     /// `None` is no limit.
@@ -78,6 +86,12 @@ impl TopicConfig {
                 self.cleanup_policy = CleanupPolicy {
                     delete: has("delete"),
                     compact: has("compact"),
+                };
+            }
+            "corelog.record.validation" => {
+                self.record_validation = match raw {
+                    "header" => RecordValidation::Header,
+                    _ => RecordValidation::Full,
                 };
             }
             "delete.retention.ms" => self.delete_retention_ms = unsigned(raw)?,
@@ -134,6 +148,7 @@ impl Default for TopicConfig {
             min_cleanable_dirty_ratio: 0.0,
             min_compaction_lag_ms: 0,
             min_insync_replica_count: 0,
+            record_validation: RecordValidation::Full,
             retention_bytes: None,
             retention_ms: None,
             segment_bytes: 0,
@@ -208,6 +223,7 @@ mod tests {
             }
             let other = match setting.name {
                 "cleanup.policy" => "compact",
+                "corelog.record.validation" => "header",
                 "message.timestamp.type" => "LogAppendTime",
                 "min.cleanable.dirty.ratio" => "0.75",
                 _ => "123456789",

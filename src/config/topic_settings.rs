@@ -32,6 +32,14 @@ pub const TOPIC_SETTINGS: &[Setting] = &[
         .fixed(NO_RECOMPRESSION)
         .synonyms(&[Synonym::of("compression.zstd.level")])
         .doc("The level at which zstd would compress if compression.type were zstd."),
+    topic(Setting::string("corelog.record.validation", "full"))
+        .check(Check::OneOf(&["full", "header"]))
+        .synonyms(&[Synonym::of("corelog.record.validation")])
+        .doc(
+            "Whether the records of a compressed batch are looked at before it is taken (full), which costs the CPU time of inflating them, or \
+             only its header (header), so that a broken batch is found by the consumers. Batches that are not compressed, and those of compacted \
+             topics, are always looked at. Kafka has no such setting.",
+        ),
     topic(Setting::long("delete.retention.ms", "86400000"))
         .at_least(0)
         .ms()

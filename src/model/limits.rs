@@ -133,6 +133,24 @@ pub const INFLATED_BATCH_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// The buffer between a codec and who reads the records.
 pub const INFLATE_BUFFER_BYTES: usize = 16 * 1024;
 
+/// What the checks of one produce request's batches cost at once, in bytes of a CRC: less than a millisecond. What costs more, or cannot be
+/// known before, as with compressed batches, is checked in steps; the batches of its partition that come after it wait for it.
+pub const CHECKED_AT_ONCE_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// The first step of such a check, in bytes of a CRC or bytes that are inflated: less than a millisecond with the slowest codec.
+pub const CHECK_FIRST_STEP_BYTES: usize = 256 * 1024;
+
+/// Every further step. After each others have their turn, if the time slice is over.
+pub const CHECK_STEP_BYTES: usize = 64 * 1024;
+
+/// Checks of one shard under way that take more than their first step. Each holds the window of a codec, up to `INFLATED_BATCH_BYTES_MAX`. At
+/// the limit others wait for their turn, with nothing but the bytes that came.
+pub const SLOW_CHECKS_PER_SHARD_MAX: usize = 2;
+
+/// The window of a zstd frame, which is how far back its copies may reach: 128 MiB, as every client's decoder has it unless told otherwise, so
+/// that what is refused here no consumer could read. Larger: CORRUPT_MESSAGE.
+pub const ZSTD_WINDOW_LOG_MAX: u32 = 27;
+
 /// Structs, strings and unknown tagged fields in one request. Each takes more memory than bytes on the wire, so this bounds what a request costs
 /// beyond its own size. More: the connection is closed.
 pub const REQUEST_ELEMENTS_MAX: usize = 200_000;

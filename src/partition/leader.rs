@@ -7,8 +7,9 @@ use crate::partition::confirmation::Confirmation;
 use crate::partition::confirmed_end::ConfirmedEnd;
 use crate::partition::fetch_waiters::{FetchWaiters, WaitsForBytes};
 use crate::partition::pending_acks::PendingAcks;
+use crate::record::InvalidBatch;
 use crate::record::header::RecordBatchHeader;
-use crate::record::validate::{InvalidBatch, ValidBatch, ValidationRules, validate};
+use crate::record::validate::{ValidBatch, ValidationRules, validate};
 use crate::storage::appender::{LogMark, WriteId};
 use crate::storage::log::{Admission, Ahead, Log};
 use crate::storage::producer_state::{ProducerBatch, ProducerState, Verdict};
@@ -258,10 +259,16 @@ impl CheckedBatch {
         now: TimestampMs,
     ) -> Result<Self, InvalidBatch> {
         let valid = validate(&records, rules, now)?;
-        Ok(Self {
+        Ok(Self::of(valid, records))
+    }
+
+    /// A batch that has passed the same checks in steps.
+    pub fn of(valid: ValidBatch, records: Bytes) -> Self {
+        assert_eq!(valid.size_bytes(), records.len(), "the batch that passed");
+        Self {
             valid,
             bytes: records,
-        })
+        }
     }
 
     pub fn header(&self) -> &RecordBatchHeader {

@@ -9,7 +9,11 @@ pub mod compression;
 pub mod crc;
 pub mod encode;
 pub mod header;
+mod inflated_walk;
+pub mod inflater;
+mod invalid_batch;
 pub mod kept_records;
+mod record_checks;
 pub mod records;
 mod snappy;
 pub mod validate;
@@ -17,4 +21,5 @@ pub mod varint;
 
 pub use compression::Codec;
 pub use header::{Attributes, HeaderError, RecordBatchHeader, TimestampType};
-pub use validate::{InvalidBatch, ValidBatch, ValidationRules, validate};
+pub use invalid_batch::InvalidBatch;
+pub use validate::{RecordValidation, ValidBatch, Validation, ValidationRules, validate};

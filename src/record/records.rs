@@ -1,14 +1,15 @@
 //! Walking the records inside a batch.
 
-use crate::model::limits::RECORD_BATCH_HEADER_BYTES;
+use crate::model::limits::{INFLATE_BUFFER_BYTES, RECORD_BATCH_HEADER_BYTES};
 use crate::model::{Offset, TimestampMs};
 
-use super::compression::{Codec, InflateError, Inflater, UnknownCodec};
+use super::compression::{Codec, UnknownCodec};
 use super::header::{HeaderError, RecordBatchHeader, TimestampType};
+use super::inflater::{InflateError, Inflater};
 use super::varint;
 
 /// The smallest header of a record: an empty key and no value.
-const RECORD_HEADER_BYTES_MIN: usize = 2;
+pub(super) const RECORD_HEADER_BYTES_MIN: usize = 2;
 
 /// Why bytes are no record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -230,8 +231,12 @@ impl<'a> RecordReader<'a> {
             Source::Plain(rest) => split_record(rest).map_err(problem)?,
             Source::Inflated { inflater, body } => {
                 let length = inflated_length(inflater)?.ok_or(problem(RecordProblem::Length))?;
-                inflater.read_into(body, length)?;
-                body
+                if length <= INFLATE_BUFFER_BYTES {
+                    inflater.take(length)?
+                } else {
+                    inflater.read_into(body, length)?;
+                    body
+                }
             }
         };
         let parsed = RecordBody::parse(body).map_err(problem)?;
@@ -282,15 +287,18 @@ impl Source<'_> {
 }
 
 fn inflated_length(inflater: &mut Inflater<'_>) -> Result<Option<usize>, InflateError> {
-    let mut encoded = [0; 5];
-    for i in 0..encoded.len() {
-        encoded[i] = inflater.read_byte()?;
-        if encoded[i] < 0x80 {
-            let length = varint::read_i32(&mut &encoded[..=i]);
-            return Ok(length.and_then(|length| usize::try_from(length).ok()));
-        }
-    }
-    Ok(None)
+    let codec = inflater.codec();
+    let inflated = inflater.peek(varint::I32_BYTES_MAX)?;
+    let mut rest = inflated;
+    let Some(length) = varint::read_i32(&mut rest) else {
+        return match inflated.len() < varint::I32_BYTES_MAX {
+            true => Err(InflateError::CutShort { codec }),
+            false => Ok(None),
+        };
+    };
+    let length_bytes = inflated.len() - rest.len();
+    inflater.consume(length_bytes);
+    Ok(usize::try_from(length).ok())
 }
 
 /// The first record of the batch whose timestamp is `timestamp` or later.

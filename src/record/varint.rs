@@ -1,5 +1,8 @@
 //! Zigzag variable-length integers, as record fields have them.
 
+/// The longest `i32`.
+pub const I32_BYTES_MAX: usize = 5;
+
 /// Reads an `i32` of 1 to 5 bytes at the front of `rest` and moves past it. `None`: cut short, or longer than an `i32` can be.
 #[inline]
 pub fn read_i32(rest: &mut &[u8]) -> Option<i32> {
@@ -12,11 +15,14 @@ pub fn read_i32(rest: &mut &[u8]) -> Option<i32> {
             *rest = &rest[2..];
             Some(unzigzag(u64::from(first & 0x7f) | u64::from(second) << 7) as i32)
         }
-        _ => read_long(rest, 5)
+        _ => read_long(rest, I32_BYTES_MAX)
             .and_then(|value| u32::try_from(value).ok())
             .map(|value| unzigzag(value.into()) as i32),
     }
 }
+
+/// The longest `i64`.
+pub const I64_BYTES_MAX: usize = 10;
 
 /// Reads an `i64` of 1 to 10 bytes at the front of `rest` and moves past it. `None`: cut short, or longer than an `i64` can be.
 #[inline]
@@ -26,7 +32,7 @@ pub fn read_i64(rest: &mut &[u8]) -> Option<i64> {
             *rest = &rest[1..];
             Some(unzigzag(u64::from(first)))
         }
-        _ => read_long(rest, 10).map(unzigzag),
+        _ => read_long(rest, I64_BYTES_MAX).map(unzigzag),
     }
 }
 

@@ -5,30 +5,21 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::config::{self, TopicConfig};
 use crate::io::clock::Monotonic;
 use crate::io::disk::DiskError;
 use crate::io::os_error::Shortage;
 use crate::metrics::{Counter, Gauge, Stage};
 use crate::model::api_key::PRODUCE;
-use crate::model::limits::OWN_BATCH_BYTES_MAX;
+use crate::model::limits::CHECKED_AT_ONCE_BYTES_MAX;
 use crate::partition::leader::{CheckedBatch, Outcome};
-use crate::record::header;
-use crate::record::validate::ValidationRules;
+use crate::record::validate::work_bytes;
 use crate::shard::call::{Call, ReplyTo};
+use crate::shard::check::rules_for;
 use crate::shard::command::{AppendDone, AppendItem, AppendReply, AppendRequest, PartitionError};
-use crate::shard::hosted::{HostedPartition, ParkedBatch};
+use crate::shard::hosted::HostedPartition;
+use crate::shard::parked::{BatchSource, Parked, UncheckedBatch};
 use crate::shard::reply_group::{Complete, ReplyGroup, ReplySlot};
 use crate::shard::runtime::{Cached, Shard};
-
-/// What is asked of a batch that the broker wrote: nothing but that it is one.
-const OWN_BATCHES: ValidationRules = ValidationRules {
-    batch_bytes_max: OWN_BATCH_BYTES_MAX,
-    timestamp_type: header::TimestampType::CreateTime,
-    timestamp_before_max_ms: i64::MAX,
-    timestamp_after_max_ms: i64::MAX,
-    is_compacted: true,
-};
 
 /// One batch's place in its command, and what it will be answered.
 pub struct AppendToken {
@@ -70,8 +61,9 @@ impl Shard {
         metrics.raise_gauge(Gauge::AcksWaiting, items.len() as u64);
         match ReplyGroup::open(items.len(), reply) {
             Ok(slots) => {
+                let mut at_once_bytes = CHECKED_AT_ONCE_BYTES_MAX;
                 for (item, slot) in items.into_iter().zip(slots) {
-                    self.append_one(item, AppendToken::new(slot));
+                    self.append_one(item, AppendToken::new(slot), &mut at_once_bytes);
                 }
             }
             Err(Complete { reply, replies }) => self.answer(reply, replies),
@@ -80,19 +72,22 @@ impl Shard {
         metrics.record_stage(PRODUCE, Stage::Execute, executed.as_nanos() as u64);
     }
 
-    fn append_one(self: &Rc<Self>, item: AppendItem, token: AppendToken) {
-        if self.is_stopping() {
-            return self.answer_append(token.with(Err(PartitionError::Stopping)));
-        }
+    /// `at_once_bytes`: what checks may still cost before the request gives way to others.
+    fn append_one(
+        self: &Rc<Self>,
+        item: AppendItem,
+        token: AppendToken,
+        at_once_bytes: &mut usize,
+    ) {
         let Some(partition) = self.partition(item.partition) else {
-            return self.answer_append(token.with(Err(PartitionError::Unknown(item.partition))));
+            let why = match self.is_stopping() {
+                true => PartitionError::Stopping,
+                false => PartitionError::Unknown(item.partition),
+            };
+            return self.refuse_append(token, why);
         };
-        if let Some(why) = self.log_dir().failure() {
-            return self.answer_append(token.with(Err(PartitionError::LogDirOffline(why))));
-        }
-        let room = self.log_dir().room();
-        if !room.takes(false) {
-            return self.answer_append(token.with(Err(PartitionError::NoRoom(room))));
+        if let Err(why) = self.check_takes(&partition, BatchSource::Producer) {
+            return self.refuse_append(token, why);
         }
         if let Some(why) = partition.write_shortage() {
             return self.answer_append(token.with(Err(PartitionError::Shortage(why))));
@@ -105,16 +100,14 @@ impl Shard {
                 in_sync_count,
                 needed_count,
             };
-            return self.answer_append(token.with(Err(why)));
+            return self.refuse_append(token, why);
         }
-        let rules = validation_rules(&config);
-        let batch = match CheckedBatch::check(item.records, &rules, self.clock().now()) {
-            Ok(batch) => batch,
-            Err(invalid) => {
-                return self.answer_append(token.with(Err(PartitionError::InvalidBatch(invalid))));
-            }
+        let batch = UncheckedBatch {
+            records: item.records,
+            source: BatchSource::Producer,
+            token,
         };
-        self.append_or_park(&partition, batch, token);
+        self.append_unchecked(&partition, batch, at_once_bytes);
     }
 
     /// Appends a batch that the broker itself wrote, if its partition can take one; what a topic asks of its producers does not hold
@@ -127,56 +120,99 @@ impl Shard {
         let (reply, call) = self.router().open_call();
         self.metrics().raise_gauge(Gauge::AcksWaiting, 1);
         let token = AppendToken::new(ReplySlot::of_one(reply));
-        if let Some(why) = self.log_dir().failure() {
-            self.answer_append(token.with(Err(PartitionError::LogDirOffline(why))));
-            return call;
-        }
-        let room = self.log_dir().room();
-        if !room.takes(true) {
-            self.answer_append(token.with(Err(PartitionError::NoRoom(room))));
-            return call;
-        }
-        match CheckedBatch::check(records, &OWN_BATCHES, self.clock().now()) {
-            Ok(batch) => self.append_or_park(partition, batch, token),
-            Err(invalid) => {
-                self.answer_append(token.with(Err(PartitionError::InvalidBatch(invalid))));
+        let source = BatchSource::Broker;
+        match self.check_takes(partition, source) {
+            Err(why) => self.refuse_append(token, why),
+            Ok(()) => {
+                let batch = UncheckedBatch {
+                    records,
+                    source,
+                    token,
+                };
+                let mut at_once_bytes = CHECKED_AT_ONCE_BYTES_MAX;
+                self.append_unchecked(partition, batch, &mut at_once_bytes);
             }
         }
         call
     }
 
-    fn append_or_park(
+    /// Why the partition takes no batch at present, whatever the batch is.
+    pub(super) fn check_takes(
+        &self,
+        partition: &HostedPartition,
+        source: BatchSource,
+    ) -> Result<(), PartitionError> {
+        let is_own = source == BatchSource::Broker;
+        if self.is_stopping() && !is_own {
+            return Err(PartitionError::Stopping);
+        }
+        if partition.flags.is_gone.get() {
+            return Err(PartitionError::Unknown(partition.partition));
+        }
+        if let Some(why) = self.log_dir().failure() {
+            return Err(PartitionError::LogDirOffline(why));
+        }
+        match self.log_dir().room() {
+            room if room.takes(is_own) => Ok(()),
+            room => Err(PartitionError::NoRoom(room)),
+        }
+    }
+
+    /// Checks and appends at once where that takes little time and no batch that came before waits; else the batch joins those that wait.
+    fn append_unchecked(
+        self: &Rc<Self>,
+        partition: &Rc<HostedPartition>,
+        batch: UncheckedBatch,
+        at_once_bytes: &mut usize,
+    ) {
+        let left_bytes =
+            work_bytes(&batch.records).and_then(|needed| at_once_bytes.checked_sub(needed));
+        let Some(left_bytes) = left_bytes.filter(|_| partition.parked.is_empty()) else {
+            partition.parked.push(Parked::Unchecked(batch));
+            return self.check_parked(partition);
+        };
+        *at_once_bytes = left_bytes;
+        let UncheckedBatch {
+            records,
+            source,
+            token,
+        } = batch;
+        let rules = rules_for(&partition.config.get(), source);
+        match CheckedBatch::check(records, &rules, self.clock().now()) {
+            Ok(batch) => {
+                self.append_or_put_back(partition, batch, token);
+                self.prepare(partition);
+            }
+            Err(invalid) => self.refuse_append(token, PartitionError::InvalidBatch(invalid)),
+        }
+    }
+
+    /// Appends the batch that is the next one of its partition, or leaves it in front until there is room.
+    pub(super) fn append_or_put_back(
         self: &Rc<Self>,
         partition: &Rc<HostedPartition>,
         batch: CheckedBatch,
         token: AppendToken,
     ) {
-        if !partition.parked.borrow().is_empty() {
-            partition
-                .parked
-                .borrow_mut()
-                .push_back(ParkedBatch { batch, token });
-            return;
+        if let Err(no_room) = self.try_append(partition, batch, token) {
+            let (batch, token) = *no_room;
+            partition.parked.put_back(batch, token);
         }
-        if let Err(parked) = self.try_append(partition, batch, token) {
-            partition.parked.borrow_mut().push_back(*parked);
-        }
-        self.prepare(partition);
     }
 
     /// Appends if the log has room; else hands the batch back.
-    pub(super) fn try_append(
+    fn try_append(
         self: &Rc<Self>,
         partition: &Rc<HostedPartition>,
         batch: CheckedBatch,
         token: AppendToken,
-    ) -> Result<(), Box<ParkedBatch>> {
+    ) -> Result<(), Box<(CheckedBatch, AppendToken)>> {
         let monotonic = self.clock().monotonic();
         let mut leader = partition.leader.borrow_mut();
         let cached_before = Cached::of(&leader);
         let outcome = leader.append(&batch, self.append_time(), monotonic.as_ns());
         let (answer, confirm_at) = match outcome {
-            Outcome::NotNow(_) => return Err(Box::new(ParkedBatch { batch, token })),
+            Outcome::NotNow(_) => return Err(Box::new((batch, token))),
             Outcome::Refused { why, confirm_at } => {
                 (Err(PartitionError::Producer(why)), confirm_at)
             }
@@ -217,28 +253,28 @@ impl Shard {
 
     /// Appends what waited for room, as far as there is room now.
     pub(super) fn append_parked(self: &Rc<Self>, partition: &Rc<HostedPartition>) {
-        loop {
-            let Some(ParkedBatch { batch, token }) = partition.parked.borrow_mut().pop_front()
-            else {
-                break;
-            };
-            if let Err(parked) = self.try_append(partition, batch, token) {
-                partition.parked.borrow_mut().push_front(*parked);
-                break;
+        while let Some((batch, token)) = partition.parked.take_checked() {
+            if let Err(no_room) = self.try_append(partition, batch, token) {
+                let (batch, token) = *no_room;
+                return partition.parked.put_back(batch, token);
             }
         }
+        self.check_parked(partition);
     }
 
-    /// Refuses what waited for room.
+    /// Refuses what waits to be checked or for room.
     pub(super) fn refuse_parked(
         self: &Rc<Self>,
         partition: &HostedPartition,
         why: &PartitionError,
     ) {
-        let parked = std::mem::take(&mut *partition.parked.borrow_mut());
-        for ParkedBatch { token, .. } in parked {
-            self.answer_append(token.with(Err(why.clone())));
+        for token in partition.parked.take_tokens() {
+            self.refuse_append(token, why.clone());
         }
+    }
+
+    pub(super) fn refuse_append(&self, token: AppendToken, why: PartitionError) {
+        self.answer_append(token.with(Err(why)));
     }
 
     /// Gives a batch the answer that it carries.
@@ -260,11 +296,6 @@ impl Shard {
         }
     }
 
-    /// Answers a batch that was in the log but can no longer be confirmed.
-    pub(super) fn fail_append(&self, token: AppendToken, why: &PartitionError) {
-        self.answer_append(token.with(Err(why.clone())));
-    }
-
     /// What a refusal for want of space says; a full disk is not a broken one, nor is a process without descriptors.
     pub(super) fn space_error(&self, error: DiskError) -> PartitionError {
         match error.shortage() {
@@ -277,20 +308,5 @@ impl Shard {
                 PartitionError::LogDirOffline(error.to_string().into())
             }
         }
-    }
-}
-
-/// What a topic asks of the batches that it takes.
-fn validation_rules(config: &TopicConfig) -> ValidationRules {
-    let limit_ms = |ms: u64| i64::try_from(ms).unwrap_or(i64::MAX);
-    ValidationRules {
-        batch_bytes_max: config.max_message_bytes,
-        timestamp_type: match config.message_timestamp_type {
-            config::TimestampType::CreateTime => header::TimestampType::CreateTime,
-            config::TimestampType::LogAppendTime => header::TimestampType::LogAppendTime,
-        },
-        timestamp_before_max_ms: limit_ms(config.message_timestamp_before_max_ms),
-        timestamp_after_max_ms: limit_ms(config.message_timestamp_after_max_ms),
-        is_compacted: config.cleanup_policy.compact,
     }
 }

@@ -11,7 +11,7 @@ use crate::io::disk::DiskError;
 use crate::metadata::{MetadataDelta, MetadataImage};
 use crate::model::{LeaderEpoch, Offset, TimestampMs, TopicPartition};
 use crate::partition::leader::ProducerRefusal;
-use crate::record::validate::InvalidBatch;
+use crate::record::InvalidBatch;
 use crate::shard::call::{CallSlot, ReplyTo};
 use crate::shard::disk_guard::Room;
 use crate::shard::long_poll::LongPoll;

@@ -192,7 +192,7 @@ impl Shard {
         why: &PartitionError,
     ) {
         for token in progress.acks {
-            self.fail_append(token, why);
+            self.refuse_append(token, why.clone());
         }
         for waiter in progress.waiters {
             self.tell_waiter(&waiter);

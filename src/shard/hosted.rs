@@ -1,7 +1,6 @@
 //! A partition as its shard holds it: the leader's state and the flags of the tasks that work on it.
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -9,20 +8,15 @@ use crate::config::TopicConfig;
 use crate::io::clock::Monotonic;
 use crate::io::disk::DiskError;
 use crate::model::{FilePosition, Offset, TopicName, TopicPartition};
-use crate::partition::leader::{CheckedBatch, Leader};
+use crate::partition::leader::Leader;
 use crate::shard::append::AppendToken;
 use crate::shard::clean::CleanerState;
 use crate::shard::long_poll::DataWaiter;
+use crate::shard::parked::ParkedBatches;
 use crate::storage::log::LogId;
 
 /// The leader, with what this product hands back to those who wait.
 pub type HostedLeader = Leader<AppendToken, DataWaiter>;
-
-/// A batch that waits for room in the log. The queue keeps the order in which batches came.
-pub struct ParkedBatch {
-    pub batch: CheckedBatch,
-    pub token: AppendToken,
-}
 
 pub struct HostedPartition {
     pub partition: TopicPartition,
@@ -31,7 +25,7 @@ pub struct HostedPartition {
     /// Replicas in sync, this one included.
     pub in_sync_count: u32,
     pub leader: RefCell<HostedLeader>,
-    pub parked: RefCell<VecDeque<ParkedBatch>>,
+    pub parked: ParkedBatches,
     pub flags: Flags,
     pub last_append: Cell<Monotonic>,
     /// When the oldest bytes that no fdatasync covers were written.
@@ -70,7 +64,7 @@ impl HostedPartition {
             topic,
             config: Cell::new(config),
             in_sync_count,
-            parked: RefCell::default(),
+            parked: ParkedBatches::default(),
             flags: Flags::default(),
             last_append: Cell::new(checkpointed.at),
             unsynced_since: Cell::new(None),

@@ -267,10 +267,10 @@ impl Shard {
             partition.leader.borrow_mut().log_mut().space().on_step();
         }
         partition.flags.is_preparing.set(false);
-        if partition.parked.borrow().is_empty() {
-            self.files().close_log(partition.log_id());
-        } else {
+        if partition.parked.first_checked().is_some() {
             self.prepare(partition);
+        } else {
+            self.files().close_log(partition.log_id());
         }
     }
 
@@ -282,8 +282,12 @@ impl Shard {
         self.stop_groups().await;
         let mut first_failure = Ok(());
         for partition in self.partitions() {
-            // What is being prepared or deleted changes files; it ends soon, since nothing more is admitted.
-            while partition.flags.is_preparing.get() || partition.flags.is_deleting.get() {
+            // What is being prepared or deleted changes files, and what is being checked may be the broker's own; it ends soon, since nothing
+            // more is admitted.
+            while partition.flags.is_preparing.get()
+                || partition.flags.is_deleting.get()
+                || partition.parked.is_checking()
+            {
                 executor::sleep(Duration::from_millis(1)).await;
             }
             self.refuse_parked(&partition, &PartitionError::Stopping);

@@ -79,11 +79,10 @@ impl Shard {
 
     fn need(&self, partition: &HostedPartition) -> Option<Need> {
         let mut leader = partition.leader.borrow_mut();
-        let parked = partition.parked.borrow();
         let log = leader.log_mut();
-        if let Some(first) = parked.front() {
-            let batch_bytes = first.batch.size_bytes() as u64;
-            if log.admission(first.batch.header(), self.append_time()) == Admission::AfterRoll {
+        if let Some(first) = partition.parked.first_checked() {
+            let batch_bytes = first.size_bytes() as u64;
+            if log.admission(first.header(), self.append_time()) == Admission::AfterRoll {
                 return Some(Need::Segment {
                     first_bytes: batch_bytes,
                 });

@@ -236,7 +236,7 @@ impl Shard {
             Err(error) => self.fail_partition(partition, &error),
         }
         partition.flags.is_preparing.set(false);
-        if !partition.parked.borrow().is_empty() {
+        if partition.parked.first_checked().is_some() {
             self.prepare(partition);
         }
         while !partition.leader.borrow().log().is_sealed_up()

@@ -18,6 +18,7 @@ use crate::model::{ShardId, TopicPartition};
 use crate::shard::cache_budget::CacheBudget;
 use crate::shard::cache_order::CacheOrder;
 use crate::shard::call::{Call, ReplyTo};
+use crate::shard::check_slots::CheckSlots;
 use crate::shard::command::{Command, Message};
 use crate::shard::deleted_files::DeletedFiles;
 use crate::shard::group_host::GroupHost;
@@ -56,6 +57,7 @@ pub struct Shard {
     files: OpenFiles,
     ahead: ReadAhead,
     syncs: SyncGroup,
+    check_slots: CheckSlots,
     groups: GroupHost,
     retention_clock: RefCell<RetentionClock>,
     deleted_files: RefCell<DeletedFiles>,
@@ -89,6 +91,7 @@ impl Shard {
             ),
             files,
             syncs: SyncGroup::default(),
+            check_slots: CheckSlots::default(),
             groups: GroupHost::default(),
             retention_clock: RefCell::default(),
             deleted_files: RefCell::default(),
@@ -227,6 +230,10 @@ impl Shard {
 
     pub(super) fn syncs(&self) -> &SyncGroup {
         &self.syncs
+    }
+
+    pub(super) fn check_slots(&self) -> &CheckSlots {
+        &self.check_slots
     }
 
     pub(super) fn retention_clock(&self) -> &RefCell<RetentionClock> {

@@ -3,7 +3,7 @@
 
 use bytes::{Bytes, BytesMut};
 use corelog::model::TimestampMs;
-use corelog::model::limits::RECORD_BATCH_HEADER_BYTES;
+use corelog::model::limits::{INFLATED_BATCH_BYTES_MAX, RECORD_BATCH_HEADER_BYTES};
 use corelog::record::compression::Codec;
 use corelog::record::crc::crc32c;
 use corelog::record::encode::BatchBuilder;
@@ -17,6 +17,7 @@ use crate::produce::{
     batch_of, create_topic, fetch, log_end, now, produce, produce_with_version, topic_data,
     topic_name, try_create_topic,
 };
+use crate::settings::{alter_brokers, alter_topic};
 
 /// Places in a record batch header, and of its first record.
 const BASE_OFFSET_AT: usize = 0;
@@ -210,6 +211,88 @@ fn every_lying_batch_gets_its_own_error_and_leaves_no_trace() {
     assert_eq!(log_end(&mut client, "t"), 1);
 }
 
+/// A batch of three records whose records are compressed and then not what they should be.
+fn lying_compressed_batches() -> Vec<(String, Bytes, ResponseError)> {
+    let plain = batch_of(&[b"one", b"two", b"three"]);
+    let records = &plain[FIRST_RECORD_AT..];
+    let mut lies = Vec::new();
+    for codec in [Codec::Gzip, Codec::Snappy, Codec::Lz4, Codec::Zstd] {
+        let mut lie = |what: &str, head: &[(usize, &[u8])], body: Vec<u8>, error| {
+            let mut batch = BytesMut::from(&plain[..FIRST_RECORD_AT]);
+            batch.extend_from_slice(&body);
+            let length = (batch.len() as i32 - 12).to_be_bytes();
+            let attributes = Attributes(0).with_codec(codec).0.to_be_bytes();
+            let own: [(usize, &[u8]); 2] =
+                [(BATCH_LENGTH_AT, &length), (CRC_COVERS_FROM, &attributes)];
+            for (at, bytes) in own.iter().chain(head) {
+                batch[*at..at + bytes.len()].copy_from_slice(bytes);
+            }
+            lies.push((format!("{codec:?}: {what}"), with_crc(batch), error));
+        };
+        let compress = |bytes: &[u8]| codec.compress(bytes).unwrap();
+        let changed = |at: usize, byte: u8| {
+            let mut records = records.to_vec();
+            records[at] = byte;
+            compress(&records)
+        };
+        let counts = |count: i32| [count.to_be_bytes(), (count - 1).to_be_bytes()];
+        let [four, three] = counts(4);
+        let more = [(RECORD_COUNT_AT, &four[..]), (LAST_OFFSET_DELTA_AT, &three)];
+        lie("a count too high", &more, compress(records), InvalidRecord);
+        let [two, one] = counts(2);
+        let fewer = [(RECORD_COUNT_AT, &two[..]), (LAST_OFFSET_DELTA_AT, &one)];
+        lie("a count too low", &fewer, compress(records), InvalidRecord);
+        lie(
+            "an offset delta of 1 first",
+            &[],
+            changed(3, 2),
+            InvalidRecord,
+        );
+        lie(
+            "an impossible key length",
+            &[],
+            changed(4, 0x7e),
+            InvalidRecord,
+        );
+        lie(
+            "a record of negative length",
+            &[],
+            changed(0, 1),
+            InvalidRecord,
+        );
+        lie("no record at all", &[], compress(b""), InvalidRecord);
+        let noise = (0..99u8).map(|n| n.wrapping_mul(151) ^ 0xee).collect();
+        lie("noise", &[], noise, CorruptMessage);
+        let behind = [compress(records), b"bytes behind the stream".to_vec()].concat();
+        lie("bytes behind the stream", &[], behind, CorruptMessage);
+    }
+    lies
+}
+
+#[test]
+fn every_compressed_batch_that_lies_gets_its_own_error_unless_the_topic_leaves_it_to_producers() {
+    let data = new_directory();
+    let broker = Broker::start(data.path(), &[]);
+    let mut client = broker.client();
+    create_topic(&mut client, "t", 1, &[]);
+    let lies = lying_compressed_batches();
+    for (what, batch, error) in &lies {
+        let answer = produce(&mut client, "t", batch.clone()).expect_err(what);
+        assert_eq!(answer.error_code, error.code(), "{what}: {answer:?}");
+        assert_eq!(log_end(&mut client, "t"), 0, "{what}");
+    }
+    alter_topic(&mut client, "t", &[("corelog.record.validation", "header")]);
+    let (what, lie, error) = &lies[0];
+    assert_eq!(produce(&mut client, "t", lie.clone()).expect(what), 0);
+    // The topic's own setting goes before the brokers'.
+    alter_brokers(&mut client, &[("corelog.record.validation", "header")]);
+    alter_topic(&mut client, "t", &[("corelog.record.validation", "full")]);
+    let answer = produce(&mut client, "t", lie.clone()).expect_err(what);
+    assert_eq!(answer.error_code, error.code(), "{answer:?}");
+    create_topic(&mut client, "other", 1, &[]);
+    assert_eq!(produce(&mut client, "other", lie.clone()).expect(what), 0);
+}
+
 #[test]
 fn base_offset_and_leader_epoch_of_the_producer_are_overwritten_and_the_crc_stays() {
     let data = new_directory();
@@ -311,9 +394,8 @@ fn a_batch_that_would_inflate_without_end_is_refused_at_the_cap() {
     let data = new_directory();
     let broker = Broker::start(data.path(), &["cores=0"]);
     let mut client = broker.client();
-    // Only a compacted topic makes the broker inflate.
-    create_topic(&mut client, "t", 1, &[("cleanup.policy", "compact")]);
-    let zeros = vec![0; 200 * 1024 * 1024];
+    create_topic(&mut client, "t", 1, &[]);
+    let zeros = vec![0; INFLATED_BATCH_BYTES_MAX + 1];
     for codec in [Codec::Gzip, Codec::Zstd] {
         let bomb: Bytes = BatchBuilder::new()
             .codec(codec)

@@ -16,6 +16,7 @@ mod disk_full;
 mod disk_guard;
 mod fetches;
 mod groups;
+mod large_checks;
 mod produce;
 mod retention;
 mod segment_roll;

@@ -12,7 +12,9 @@ use corelog::protocol::request::Request;
 use corelog::record::encode::seal;
 use corelog::record::header::LOG_OVERHEAD_BYTES;
 use corelog::record::records::{RecordReader, first_at_or_after, first_of_max_timestamp};
-use corelog::record::{RecordBatchHeader, TimestampType, ValidationRules, validate};
+use corelog::record::{
+    RecordBatchHeader, RecordValidation, TimestampType, ValidationRules, validate,
+};
 use corelog::storage::checkpoint::PartitionCheckpoint;
 use corelog::storage::leader_epochs::LeaderEpochs;
 use corelog::storage::offset_index::{OffsetIndex, SegmentEnd};
@@ -83,6 +85,11 @@ pub fn record_batch(input: &[u8]) {
         timestamp_before_max_ms: if choice & 4 == 0 { i64::MAX } else { 0 },
         timestamp_after_max_ms: if choice & 4 == 0 { i64::MAX } else { 0 },
         is_compacted: choice & 8 != 0,
+        records: if choice & 16 == 0 {
+            RecordValidation::Full
+        } else {
+            RecordValidation::Header
+        },
     };
     let valid = validate(&batch, &rules, TimestampMs(1_000));
     let read = read_all(&batch);
@@ -94,7 +101,7 @@ pub fn record_batch(input: &[u8]) {
             stored.next_offset().since(stored.base_offset),
             i64::from(valid.record_count())
         );
-        if rules.is_compacted {
+        if rules.is_compacted || rules.records == RecordValidation::Full {
             assert_eq!(read, Some(valid.record_count()));
         }
     }

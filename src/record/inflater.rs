@@ -1,0 +1,211 @@
+//! Inflating as a stream, with a cap.
+
+use std::io::{self, Read};
+
+use crate::model::limits::{INFLATE_BUFFER_BYTES, ZSTD_WINDOW_LOG_MAX};
+
+use super::compression::Codec;
+use super::snappy::{SnappyError, SnappyReader};
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InflateError {
+    #[error("the {codec:?} data does not inflate: {reason}")]
+    Corrupt { codec: Codec, reason: String },
+    #[error("the {codec:?} data inflates to more than {inflated_bytes_max} bytes")]
+    TooLarge {
+        codec: Codec,
+        inflated_bytes_max: usize,
+    },
+    #[error("the {codec:?} data ends inside a record")]
+    CutShort { codec: Codec },
+}
+
+/// Inflates a compressed body piece by piece. Never holds more than a buffer and what the codec's window needs, and gives up at a cap,
+/// so that a small batch cannot make the broker swell.
+pub struct Inflater<'a> {
+    codec: Codec,
+    source: Source<'a>,
+    /// What is inflated and not yet consumed is `buffer[start..end]`.
+    buffer: Box<[u8]>,
+    start: usize,
+    end: usize,
+    is_source_at_end: bool,
+    inflated_bytes: usize,
+    inflated_bytes_max: usize,
+}
+
+enum Source<'a> {
+    Plain(&'a [u8]),
+    Gzip(Box<flate2::bufread::MultiGzDecoder<&'a [u8]>>),
+    Snappy(SnappyReader<'a>),
+    Lz4(lz4::Decoder<&'a [u8]>),
+    Zstd(zstd::Decoder<'static, &'a [u8]>),
+}
+
+impl Source<'_> {
+    /// Inflates into `out`; 0 at the end.
+    fn read(&mut self, out: &mut [u8]) -> Result<usize, SourceError> {
+        let read = match self {
+            Self::Plain(bytes) => bytes.read(out),
+            Self::Gzip(decoder) => decoder.read(out),
+            Self::Snappy(decoder) => return decoder.read(out).map_err(SourceError::Snappy),
+            Self::Lz4(decoder) => decoder.read(out),
+            Self::Zstd(decoder) => decoder.read(out),
+        };
+        read.map_err(SourceError::Codec)
+    }
+}
+
+enum SourceError {
+    Codec(io::Error),
+    Snappy(SnappyError),
+}
+
+impl<'a> Inflater<'a> {
+    pub fn new(
+        codec: Codec,
+        compressed: &'a [u8],
+        inflated_bytes_max: usize,
+    ) -> Result<Self, InflateError> {
+        let corrupt = |error: io::Error| InflateError::Corrupt {
+            codec,
+            reason: error.to_string(),
+        };
+        let source = match codec {
+            Codec::None => Source::Plain(compressed),
+            Codec::Gzip => Source::Gzip(Box::new(flate2::bufread::MultiGzDecoder::new(compressed))),
+            Codec::Snappy => Source::Snappy(SnappyReader::new(compressed, inflated_bytes_max)),
+            Codec::Lz4 => Source::Lz4(lz4::Decoder::new(compressed).map_err(corrupt)?),
+            Codec::Zstd => {
+                let mut decoder = zstd::Decoder::with_buffer(compressed).map_err(corrupt)?;
+                decoder
+                    .window_log_max(ZSTD_WINDOW_LOG_MAX)
+                    .map_err(corrupt)?;
+                Source::Zstd(decoder)
+            }
+        };
+        Ok(Self {
+            codec,
+            source,
+            buffer: vec![0; INFLATE_BUFFER_BYTES].into_boxed_slice(),
+            start: 0,
+            end: 0,
+            is_source_at_end: false,
+            inflated_bytes: 0,
+            inflated_bytes_max,
+        })
+    }
+
+    pub fn codec(&self) -> Codec {
+        self.codec
+    }
+
+    /// How much was inflated so far, consumed or not.
+    pub fn inflated_bytes(&self) -> usize {
+        self.inflated_bytes
+    }
+
+    /// The next bytes, which stay there until they are consumed: at least `wanted_bytes`, which may not be more than the buffer holds; fewer
+    /// only where the data ends.
+    #[inline]
+    pub fn peek(&mut self, wanted_bytes: usize) -> Result<&[u8], InflateError> {
+        if self.end - self.start < wanted_bytes {
+            self.refill(wanted_bytes)?;
+        }
+        Ok(&self.buffer[self.start..self.end])
+    }
+
+    /// Moves past bytes that were peeked at.
+    #[inline]
+    pub fn consume(&mut self, bytes: usize) {
+        assert!(
+            bytes <= self.end - self.start,
+            "only what was inflated is consumed"
+        );
+        self.start += bytes;
+    }
+
+    /// Takes the next `len_bytes`, which may not be more than the buffer holds.
+    pub fn take(&mut self, len_bytes: usize) -> Result<&[u8], InflateError> {
+        if self.peek(len_bytes)?.len() < len_bytes {
+            return Err(InflateError::CutShort { codec: self.codec });
+        }
+        self.start += len_bytes;
+        Ok(&self.buffer[self.start - len_bytes..self.start])
+    }
+
+    /// Whether everything was read. Bytes behind the end of the compressed stream do not count.
+    pub fn is_at_end(&mut self) -> Result<bool, InflateError> {
+        self.peek(1).map(<[u8]>::is_empty)
+    }
+
+    /// Replaces `out` by the next `len_bytes`. `out` grows with what arrives, not by the length that was declared.
+    pub fn read_into(&mut self, out: &mut Vec<u8>, len_bytes: usize) -> Result<(), InflateError> {
+        out.clear();
+        while out.len() < len_bytes {
+            let inflated = self.peek(1)?;
+            if inflated.is_empty() {
+                return Err(InflateError::CutShort { codec: self.codec });
+            }
+            let taken_bytes = inflated.len().min(len_bytes - out.len());
+            out.extend_from_slice(&inflated[..taken_bytes]);
+            self.consume(taken_bytes);
+        }
+        Ok(())
+    }
+
+    /// How many bytes stand after the end of the compressed stream; an error where the stream lacks its end. To be asked at the end.
+    pub fn bytes_after_stream(self) -> Result<usize, InflateError> {
+        let rest = match self.source {
+            Source::Plain(rest) => rest,
+            Source::Gzip(decoder) => decoder.into_inner(),
+            Source::Snappy(decoder) => decoder.rest(),
+            Source::Lz4(decoder) => {
+                let (rest, complete) = decoder.finish();
+                complete.map_err(|_| InflateError::Corrupt {
+                    codec: self.codec,
+                    reason: "the frame has no end".to_owned(),
+                })?;
+                rest
+            }
+            Source::Zstd(decoder) => decoder.finish(),
+        };
+        Ok(rest.len())
+    }
+
+    #[cold]
+    fn refill(&mut self, wanted_bytes: usize) -> Result<(), InflateError> {
+        assert!(wanted_bytes <= self.buffer.len(), "more than a buffer");
+        self.buffer.copy_within(self.start..self.end, 0);
+        (self.start, self.end) = (0, self.end - self.start);
+        while self.end < wanted_bytes && !self.is_source_at_end {
+            let read = self.source.read(&mut self.buffer[self.end..]);
+            let read_bytes = read.map_err(|error| match error {
+                SourceError::Snappy(SnappyError::TooLarge) => self.too_large(),
+                SourceError::Snappy(SnappyError::Corrupt(reason)) => self.corrupt(reason),
+                SourceError::Codec(error) => self.corrupt(error),
+            })?;
+            self.is_source_at_end = read_bytes == 0;
+            self.end += read_bytes;
+            self.inflated_bytes += read_bytes;
+            if self.inflated_bytes > self.inflated_bytes_max {
+                return Err(self.too_large());
+            }
+        }
+        Ok(())
+    }
+
+    fn corrupt(&self, reason: impl ToString) -> InflateError {
+        InflateError::Corrupt {
+            codec: self.codec,
+            reason: reason.to_string(),
+        }
+    }
+
+    fn too_large(&self) -> InflateError {
+        InflateError::TooLarge {
+            codec: self.codec,
+            inflated_bytes_max: self.inflated_bytes_max,
+        }
+    }
+}

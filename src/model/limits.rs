@@ -216,6 +216,10 @@ pub const FETCH_OVERHEAD_BYTES: usize = 512;
 /// Reads from the disk that tell how many segments are read at present. More segments than that share what is kept as if they were so many.
 pub const RECENT_READS_MAX: usize = 1024;
 
+/// Batches whose header promises a later time than any record of theirs that reads, which a question for the newest record meets before it is
+/// answered with none.
+pub const MISLEADING_BATCHES_MAX: usize = 8;
+
 /// Blocks fetched ahead of a reader that goes on where it was.
 pub const READ_AHEAD_BLOCKS: u64 = 3;
 

@@ -99,7 +99,7 @@ impl Shard {
                     executor::sleep(Duration::from_millis(GROUP_LOAD_RETRY_MS)).await;
                     continue;
                 }
-                Err(error @ (ReadError::Corrupt { .. } | ReadError::Records { .. })) => {
+                Err(error @ ReadError::Corrupt { .. }) => {
                     if damaged_since.is_none() {
                         self.skip(groups, &mut loaded, offset, &error);
                         damaged_since = Some(offset);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::io::executor;
+use crate::model::limits::MISLEADING_BATCHES_MAX;
 use crate::model::{LeaderEpoch, Offset, TimestampMs, TopicPartition};
 use crate::shard::call::ReplyTo;
 use crate::shard::checkpoint::SyncBy;
@@ -15,7 +16,9 @@ use crate::shard::command::{
 use crate::shard::hosted::HostedPartition;
 use crate::shard::read::check_epoch;
 use crate::shard::runtime::Shard;
-use crate::storage::reader::find_by_time;
+use crate::storage::log::SegmentKey;
+use crate::storage::newest_record::{NewestOf, newest_timestamp};
+use crate::storage::reader::{FoundByTime, ReadError, TimestampedOffset, find_by_time};
 
 /// Why a lookup gave no answer.
 enum LookUpError {
@@ -88,61 +91,98 @@ impl Shard {
         partition: &HostedPartition,
         item: ListOffsetsItem,
     ) -> Result<Option<ListedOffset>, LookUpError> {
-        let (views, timestamp, from, below) = {
-            let leader = partition.leader.borrow();
-            check_epoch(leader.epoch(), item.current_epoch)?;
-            let log = leader.log();
-            let at_offset = |offset| {
-                let leader_epoch = log.epochs().epoch_of(offset).unwrap_or(leader.epoch());
-                Ok(Some(ListedOffset {
-                    timestamp: TimestampMs::NONE,
-                    offset,
-                    leader_epoch,
-                }))
-            };
-            match item.at {
-                OffsetAt::Earliest => return at_offset(log.start()),
-                OffsetAt::Nowhere => return Ok(None),
-                OffsetAt::Latest => return at_offset(leader.high_watermark()),
-                OffsetAt::Timestamp(timestamp) => (
-                    log.plan_time_lookup(timestamp),
-                    timestamp,
-                    log.start(),
-                    leader.high_watermark(),
-                ),
-                OffsetAt::MaxTimestamp => {
-                    let timestamp = log.max_timestamp();
-                    if timestamp == TimestampMs::NONE {
-                        return Ok(None);
-                    }
-                    (
-                        log.plan_time_lookup(timestamp),
-                        timestamp,
-                        log.start(),
-                        leader.high_watermark(),
-                    )
-                }
-            }
+        check_epoch(partition.leader.borrow().epoch(), item.current_epoch)?;
+        let without_time = |offset| TimestampedOffset {
+            timestamp: TimestampMs::NONE,
+            offset,
         };
-        let keys: Vec<_> = views.iter().map(|view| view.key).collect();
-        let found = find_by_time(views, timestamp, from, below, self.read_ahead()).await;
-        if found.is_err() && keys.iter().any(|key| self.files().is_retired(*key)) {
-            return Err(LookUpError::SegmentReplaced);
-        }
-        let found = found.map_err(|error| {
-            tracing::error!(topic = %partition.topic, partition = %partition.partition.partition, %error, "lookup by time failed");
-            PartitionError::Read(Arc::new(error))
-        })?;
+        let found = match item.at {
+            OffsetAt::Nowhere => None,
+            OffsetAt::Earliest => Some(without_time(partition.leader.borrow().log().start())),
+            OffsetAt::Latest => Some(without_time(partition.leader.borrow().high_watermark())),
+            OffsetAt::Timestamp(timestamp) => self.first_at(partition, timestamp).await?.record,
+            OffsetAt::MaxTimestamp => self.newest(partition).await?,
+        };
         let leader = partition.leader.borrow();
+        let epochs = leader.log().epochs();
         Ok(found.map(|found| ListedOffset {
             timestamp: found.timestamp,
             offset: found.offset,
-            leader_epoch: leader
-                .log()
-                .epochs()
-                .epoch_of(found.offset)
-                .unwrap_or(leader.epoch()),
+            leader_epoch: epochs.epoch_of(found.offset).unwrap_or(leader.epoch()),
         }))
+    }
+
+    /// The first record that consumers may see whose timestamp is `timestamp` or later.
+    async fn first_at(
+        &self,
+        partition: &HostedPartition,
+        timestamp: TimestampMs,
+    ) -> Result<FoundByTime, LookUpError> {
+        let (views, from, below) = {
+            let leader = partition.leader.borrow();
+            let log = leader.log();
+            (
+                log.plan_time_lookup(timestamp),
+                log.start(),
+                leader.high_watermark(),
+            )
+        };
+        let keys = views.iter().map(|view| view.key).collect();
+        let found = find_by_time(views, timestamp, from, below, self.read_ahead()).await;
+        found.map_err(|error| self.lookup_failed(partition, keys, error))
+    }
+
+    /// The record with the largest timestamp of those that consumers may see, the first of several.
+    async fn newest(
+        &self,
+        partition: &HostedPartition,
+    ) -> Result<Option<TimestampedOffset>, LookUpError> {
+        // The log's largest is the answer as long as it is not one that was deleted, or is not confirmed yet.
+        let of_log = partition.leader.borrow().log().max_timestamp();
+        if of_log == TimestampMs::NONE {
+            return Ok(None);
+        }
+        let mut found = self.first_at(partition, of_log).await?;
+        let mut misleading = Vec::new();
+        while found.record.is_none() {
+            misleading.append(&mut found.misleading);
+            if misleading.len() > MISLEADING_BATCHES_MAX {
+                break;
+            }
+            let (segments, start, below) = {
+                let leader = partition.leader.borrow();
+                let below = leader.high_watermark();
+                let log = leader.log();
+                (log.plan_newest(below, &misleading), log.start(), below)
+            };
+            let keys = segments.iter().filter_map(NewestOf::key).collect();
+            let newest = newest_timestamp(segments, start, below, &misleading, self.read_ahead());
+            let newest = newest.await;
+            let newest = newest.map_err(|error| self.lookup_failed(partition, keys, error))?;
+            if newest == TimestampMs::NONE {
+                break;
+            }
+            found = self.first_at(partition, newest).await?;
+            found.misleading.retain(|it| !misleading.contains(it));
+            if found.misleading.is_empty() {
+                // If there is none now, the log's start has moved past it meanwhile.
+                break;
+            }
+        }
+        Ok(found.record)
+    }
+
+    fn lookup_failed(
+        &self,
+        partition: &HostedPartition,
+        keys: Vec<SegmentKey>,
+        error: ReadError,
+    ) -> LookUpError {
+        if keys.iter().any(|key| self.files().is_retired(*key)) {
+            return LookUpError::SegmentReplaced;
+        }
+        tracing::error!(topic = %partition.topic, partition = %partition.partition.partition, %error, "lookup by time failed");
+        LookUpError::Refused(PartitionError::Read(Arc::new(error)))
     }
 
     pub(super) fn epoch_ends(

@@ -22,6 +22,7 @@ mod index_check;
 pub mod index_files;
 pub mod leader_epochs;
 pub mod log;
+pub mod newest_record;
 pub mod next_segment;
 pub mod offset_index;
 pub mod open_files;

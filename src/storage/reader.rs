@@ -28,12 +28,6 @@ pub enum ReadError {
         path: std::path::PathBuf,
         position: FilePosition,
     },
-    #[error("{path}: the records of the batch at offset {base_offset} cannot be read: {reason}", path = path.display())]
-    Records {
-        path: std::path::PathBuf,
-        base_offset: Offset,
-        reason: RecordsError,
-    },
 }
 
 impl ReadError {
@@ -42,7 +36,7 @@ impl ReadError {
         match self {
             Self::Disk(error) => error.shortage(),
             Self::Index(error) => error.shortage(),
-            Self::Corrupt { .. } | Self::Records { .. } => None,
+            Self::Corrupt { .. } => None,
         }
     }
 }
@@ -130,14 +124,24 @@ async fn intact_end(run: &ByteRun, start: FilePosition, end: FilePosition) -> Fi
     position
 }
 
-/// The first record, in offset order from `from` on and below `below`, whose timestamp is `timestamp` or later.
+/// What a lookup by time came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FoundByTime {
+    pub record: Option<TimestampedOffset>,
+    /// The base offsets of the batches before it whose headers promise such a record, but that have none which reads.
+    pub misleading: Vec<Offset>,
+}
+
+/// The first record, in offset order from `from` on and below `below`, whose timestamp is `timestamp` or later. A batch whose records do not
+/// read, which no consumer could read either, is passed over.
 pub async fn find_by_time(
     views: Vec<SegmentView>,
     timestamp: TimestampMs,
     from: Offset,
     below: Offset,
     ahead: &ReadAhead,
-) -> Result<Option<TimestampedOffset>, ReadError> {
+) -> Result<FoundByTime, ReadError> {
+    let mut found = FoundByTime::default();
     for view in views {
         let mut next = match &view.floor {
             Floor::At(_) => from,
@@ -175,17 +179,20 @@ pub async fn find_by_time(
             while let Ok(header) = RecordBatchHeader::parse(rest) {
                 executor::yield_if_needed().await;
                 let (batch, behind) = rest.split_at(header.size_bytes());
-                if header.max_timestamp >= timestamp
-                    && let Some(found) =
-                        first_record_at(batch, timestamp, from).map_err(|reason| {
-                            ReadError::Records {
-                                path: path.clone(),
-                                base_offset: header.base_offset,
-                                reason,
-                            }
-                        })?
-                {
-                    return Ok((found.offset < below).then_some(found));
+                if header.max_timestamp >= timestamp {
+                    match first_record_at(batch, timestamp, from).await {
+                        Ok(None) if header.base_offset < from => {}
+                        Ok(None) => found.misleading.push(header.base_offset),
+                        Ok(Some(record)) => {
+                            found.record = (record.offset < below).then_some(record);
+                            return Ok(found);
+                        }
+                        Err(reason) => {
+                            let base_offset = header.base_offset;
+                            tracing::debug!(path = %path.display(), %base_offset, %reason, "a lookup by time passes over a batch that does not read");
+                            found.misleading.push(base_offset);
+                        }
+                    }
                 }
                 next = header.next_offset();
                 rest = behind;
@@ -193,16 +200,17 @@ pub async fn find_by_time(
             floor = Floor::At(run.end());
         }
     }
-    Ok(None)
+    Ok(found)
 }
 
-fn first_record_at(
+async fn first_record_at(
     batch: &[u8],
     timestamp: TimestampMs,
     from: Offset,
 ) -> Result<Option<TimestampedOffset>, RecordsError> {
     let mut records = RecordReader::new(batch, INFLATED_BATCH_BYTES_MAX)?;
     while let Some(record) = records.next_record()? {
+        executor::yield_if_needed().await;
         if record.timestamp >= timestamp && record.offset >= from {
             return Ok(Some(TimestampedOffset {
                 timestamp: record.timestamp,

@@ -89,6 +89,14 @@ impl TimeIndex {
         below.checked_sub(1).map(|at| self.entry(at))
     }
 
+    /// The last entry of a batch that ends below `offset`: the largest timestamp up to there.
+    pub fn last_below(&self, offset: Offset) -> Option<TimeIndexEntry> {
+        let below = self
+            .relative_offsets
+            .partition_point(|&entry| i64::from(entry) < offset.since(self.base_offset));
+        below.checked_sub(1).map(|at| self.entry(at))
+    }
+
     /// Drops every entry of a batch that ends at `offset` or above.
     pub fn truncate_to(&mut self, offset: Offset) {
         let kept = self
@@ -195,6 +203,22 @@ mod tests {
         let mut without = TimeIndex::new(Offset(0));
         without.append_if_later(entry(-1, 3));
         assert!(without.is_empty());
+    }
+
+    #[test]
+    fn the_largest_timestamp_below_an_offset_is_the_last_entrys() {
+        let mut index = TimeIndex::new(Offset(100));
+        for (timestamp, offset) in [(5, 109), (9, 139)] {
+            index.append_if_later(TimeIndexEntry {
+                timestamp: TimestampMs(timestamp),
+                offset: Offset(offset),
+            });
+        }
+        let below = |offset| index.last_below(Offset(offset)).map(|it| it.timestamp.0);
+        assert_eq!(
+            [100, 109, 110, 139, 140, 999].map(below),
+            [None, None, Some(5), Some(5), Some(9), Some(9)]
+        );
     }
 
     #[test]

@@ -17,6 +17,7 @@ mod disk_guard;
 mod fetches;
 mod groups;
 mod large_checks;
+mod list_offsets;
 mod produce;
 mod retention;
 mod segment_roll;

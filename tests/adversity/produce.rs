@@ -169,7 +169,7 @@ pub fn list_offsets_request(topic: &str, partition: i32, timestamp: i64) -> List
 /// The offset of a time, or of one of the special times.
 pub fn list_offset(client: &mut Client, topic: &str, timestamp: i64) -> i64 {
     let request = list_offsets_request(topic, 0, timestamp);
-    let answer = client.ask(4, &request);
+    let answer = client.ask(7, &request);
     let partition = &answer.topics[0].partitions[0];
     assert_eq!(partition.error_code, 0);
     partition.offset

@@ -100,7 +100,8 @@ pub fn await_two_looks(broker: &Broker, client: &mut Client) {
     }
 }
 
-fn delete_records(client: &mut Client, topic: &str, before: i64) -> i64 {
+/// Deletes what lies below `before`; where the log starts then.
+pub fn delete_records(client: &mut Client, topic: &str, before: i64) -> i64 {
     try_delete_records(client, topic, before).unwrap()
 }
 

@@ -367,6 +367,7 @@ impl OpenLog {
         find_by_time(views, timestamp, start, end, &self.ahead)
             .await
             .unwrap()
+            .record
     }
 }
 

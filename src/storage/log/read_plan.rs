@@ -7,6 +7,7 @@ use crate::model::{FilePosition, Offset, TimestampMs};
 use crate::storage::appender::LogMark;
 use crate::storage::batch_selection::{Selection, Wanted, select};
 use crate::storage::byte_run::ByteRun;
+use crate::storage::newest_record::NewestOf;
 use crate::storage::read_steps::ReadSteps;
 use crate::storage::sealed_segment::SealedSegment;
 use crate::storage::segment_indexes::floor_by_time;
@@ -254,6 +255,62 @@ impl Log {
             });
         }
         views
+    }
+
+    /// What each segment says of the largest timestamp from the log's start on and below `below`. A segment that holds one of the
+    /// `misleading` batches is looked at batch by batch, since its largest timestamp may be that one's.
+    pub fn plan_newest(&self, below: Offset, misleading: &[Offset]) -> Vec<NewestOf> {
+        let start = self.start;
+        let mut segments = Vec::new();
+        for segment in self.sealed.iter() {
+            let (base, next) = (segment.base_offset(), segment.next_offset());
+            if next <= start || base >= below {
+                continue;
+            }
+            let is_misled = misleading.iter().any(|it| (base..next).contains(it));
+            segments.push(if base >= start && next <= below && !is_misled {
+                NewestOf::Whole(segment.max_timestamp())
+            } else {
+                NewestOf::Part {
+                    view: SegmentView {
+                        key: segment.key(self.id),
+                        path: segment.path().to_owned(),
+                        floor: Floor::InIndexOf(segment.clone()),
+                        readable_end: self.readable_end(base, segment.size()),
+                    },
+                    from: base.max(start),
+                    newest: TimestampMs::NONE,
+                }
+            });
+        }
+        let base = self.active.base_offset();
+        if base >= below {
+            return segments;
+        }
+        let indexes = self.active.indexes();
+        let is_misled = misleading.iter().any(|it| *it >= base);
+        // The batches up to an entry of the offset index are covered by the time index.
+        let indexed = indexes.offsets().lookup(below.plus(-1));
+        let (from, floor, newest) = if base >= start && !is_misled {
+            let newest = indexes.times().last_below(below);
+            let newest = newest.map_or(TimestampMs::NONE, |entry| entry.timestamp);
+            (indexed.offset, indexed.position, newest)
+        } else {
+            let from = base.max(start);
+            let floor = indexes.offsets().lookup(from).position;
+            (from, floor, TimestampMs::NONE)
+        };
+        segments.push(NewestOf::Part {
+            view: SegmentView {
+                key: self.active_key(),
+                path: self.active.path().to_owned(),
+                floor: Floor::At(floor),
+                readable_end: self.readable_end(base, self.active.size()),
+            },
+            from,
+            newest,
+        });
+        segments
     }
 
     /// What memory holds of a segment as it was appended to; of a cleaned one it holds nothing.

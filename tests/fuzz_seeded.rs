@@ -84,6 +84,8 @@ fn record_batches() {
     let corpus: Vec<Vec<u8>> = Codec::ALL
         .iter()
         .flat_map(|&codec| choices().map(|choice| [&[choice], &batch(codec)[..]].concat()))
+        // Records that are compressed after they were garbled, with each codec.
+        .chain((0..4).map(|codec| [&[33 | codec << 6], &batch(Codec::None)[..]].concat()))
         .collect();
     fuzz("record batches", |_| corpus.clone(), fuzzed::record_batch);
 }

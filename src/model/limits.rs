@@ -147,6 +147,9 @@ pub const CHECK_STEP_BYTES: usize = 64 * 1024;
 /// the limit others wait for their turn, with nothing but the bytes that came.
 pub const SLOW_CHECKS_PER_SHARD_MAX: usize = 2;
 
+/// How much compaction compresses at a time: half a millisecond with the slowest codec.
+pub const COMPRESS_STEP_BYTES: usize = 32 * 1024;
+
 /// The window of a zstd frame, which is how far back its copies may reach: 128 MiB, as every client's decoder has it unless told otherwise, so
 /// that what is refused here no consumer could read. Larger: CORRUPT_MESSAGE.
 pub const ZSTD_WINDOW_LOG_MAX: u32 = 27;

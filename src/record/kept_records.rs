@@ -5,7 +5,7 @@ use std::io;
 use crate::model::TimestampMs;
 use crate::model::limits::RECORD_BATCH_HEADER_BYTES;
 
-use super::compression::Codec;
+use super::compression::{Codec, Compressor};
 use super::encode::seal;
 use super::header::{LOG_OVERHEAD_BYTES, RecordBatchHeader, TimestampType};
 use super::records::RecordBody;
@@ -81,10 +81,17 @@ impl KeptRecords {
     }
 
     /// The batch with the records that were pushed; none of them: only its header, so that its offsets and sequences stay known.
-    pub fn build(&self) -> io::Result<Vec<u8>> {
+    pub fn build(self) -> io::Result<Vec<u8>> {
+        let mut building = self.building()?;
+        while !building.step(usize::MAX)? {}
+        building.finish()
+    }
+
+    /// The same in steps, since compressing takes long.
+    pub fn building(self) -> io::Result<BuildingBatch> {
         let mut header = self.header;
         header.record_count = self.record_count;
-        let mut records = std::borrow::Cow::Borrowed(&self.records);
+        let mut codec = Codec::None;
         if self.record_count == 0 {
             header.attributes = header
                 .attributes
@@ -92,13 +99,10 @@ impl KeptRecords {
                 .without_delete_horizon();
             header.base_timestamp = TimestampMs::NONE;
         } else {
-            let codec = header
+            codec = header
                 .attributes
                 .codec()
                 .expect("records were read with this codec");
-            if codec != Codec::None {
-                records = std::borrow::Cow::Owned(codec.compress(&self.records)?);
-            }
             if let Some(horizon) = self.new_horizon {
                 header.attributes = header.attributes.with_delete_horizon();
                 header.base_timestamp = horizon;
@@ -107,6 +111,37 @@ impl KeptRecords {
                 header.max_timestamp = self.max_timestamp;
             }
         }
+        Ok(BuildingBatch {
+            header,
+            records: self.records,
+            done_bytes: 0,
+            compressor: Compressor::new(codec)?,
+        })
+    }
+}
+
+/// A batch whose records are all there and are being compressed.
+pub struct BuildingBatch {
+    header: RecordBatchHeader,
+    records: Vec<u8>,
+    done_bytes: usize,
+    compressor: Compressor,
+}
+
+impl BuildingBatch {
+    /// Compresses the next `bytes`; true once all are.
+    pub fn step(&mut self, bytes: usize) -> io::Result<bool> {
+        let rest = &self.records[self.done_bytes..];
+        let piece = &rest[..rest.len().min(bytes)];
+        self.compressor.write(piece)?;
+        self.done_bytes += piece.len();
+        Ok(self.done_bytes == self.records.len())
+    }
+
+    pub fn finish(self) -> io::Result<Vec<u8>> {
+        assert_eq!(self.done_bytes, self.records.len(), "every record is in it");
+        let mut header = self.header;
+        let records = self.compressor.finish()?;
         let size_bytes = RECORD_BATCH_HEADER_BYTES + records.len();
         header.batch_length = i32::try_from(size_bytes - LOG_OVERHEAD_BYTES)
             .map_err(|_| io::Error::other("the batch would be larger than 2 GiB"))?;

@@ -12,20 +12,39 @@ const BLOCK_BYTES: usize = 32 * 1024;
 /// Snappy's densest element is a copy of 64 bytes said in 3. A block that declares more than this times its own length lies.
 const RATIO_MAX: usize = 22;
 
-pub fn compress_framed(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = snap::raw::Encoder::new();
-    let mut out = Vec::with_capacity(XERIAL_HEADER_BYTES + bytes.len() / 2);
-    out.extend_from_slice(XERIAL_MAGIC);
-    out.extend_from_slice(&XERIAL_VERSION.to_be_bytes());
-    out.extend_from_slice(&XERIAL_VERSION.to_be_bytes());
-    for block in bytes.chunks(BLOCK_BYTES) {
-        let compressed = encoder
-            .compress_vec(block)
-            .expect("a block of 32 KiB is within snappy's limit");
-        out.extend_from_slice(&(compressed.len() as u32).to_be_bytes());
-        out.extend_from_slice(&compressed);
+/// Compresses in blocks, as snappy-java does.
+pub struct FramedSnappy {
+    encoder: snap::raw::Encoder,
+    out: Vec<u8>,
+}
+
+impl FramedSnappy {
+    pub fn new() -> Self {
+        let mut out = Vec::new();
+        out.extend_from_slice(XERIAL_MAGIC);
+        out.extend_from_slice(&XERIAL_VERSION.to_be_bytes());
+        out.extend_from_slice(&XERIAL_VERSION.to_be_bytes());
+        Self {
+            encoder: snap::raw::Encoder::new(),
+            out,
+        }
     }
-    out
+
+    pub fn write(&mut self, piece: &[u8]) {
+        for block in piece.chunks(BLOCK_BYTES) {
+            let compressed = self
+                .encoder
+                .compress_vec(block)
+                .expect("a block of 32 KiB is within snappy's limit");
+            let length = compressed.len() as u32;
+            self.out.extend_from_slice(&length.to_be_bytes());
+            self.out.extend_from_slice(&compressed);
+        }
+    }
+
+    pub fn finish(self) -> Vec<u8> {
+        self.out
+    }
 }
 
 /// A block up to this size is inflated at once, in less than half a millisecond; a larger one as it is read.

@@ -120,18 +120,16 @@ impl Shard {
             let mut rest = &bytes[..];
             while let Ok(header) = RecordBatchHeader::parse(rest) {
                 let (batch, behind) = rest.split_at(header.size_bytes());
-                self.replay_batch(groups, batch, &mut loaded);
+                self.replay_batch(groups, batch, &mut loaded).await;
                 // A damaged base offset, which no checksum covers, must not lead back.
                 offset = offset.max(header.next_offset());
                 rest = behind;
-                executor::yield_if_needed().await;
             }
         }
         loaded
     }
 
-    fn replay_batch(&self, groups: &HostedGroups, batch: &[u8], loaded: &mut Loaded) {
-        let mut coordinator = groups.coordinator.borrow_mut();
+    async fn replay_batch(&self, groups: &HostedGroups, batch: &[u8], loaded: &mut Loaded) {
         let mut reader = match RecordReader::new(batch, INFLATED_BATCH_BYTES_MAX) {
             Ok(reader) if reader.header().attributes.is_control() => return,
             Ok(reader) => reader,
@@ -143,13 +141,15 @@ impl Shard {
         };
         let base_offset = reader.header().base_offset;
         loop {
+            // A batch may hold thousands of commits.
+            executor::yield_if_needed().await;
             match reader.next_record() {
                 Ok(Some(record)) => {
                     let Some(key) = record.key else {
                         self.skip(groups, loaded, record.offset, &"it has no key");
                         continue;
                     };
-                    match coordinator.replay(key, record.value) {
+                    match groups.coordinator.borrow_mut().replay(key, record.value) {
                         Ok(Replayed::Applied | Replayed::OtherKind(_)) => loaded.record_count += 1,
                         Err(error) => self.skip(groups, loaded, record.offset, &error),
                     }

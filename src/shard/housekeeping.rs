@@ -42,7 +42,7 @@ impl Shard {
             let now = self.clock().monotonic();
             if retained.is_none_or(|last| now.since(last) >= self.retention_interval()) {
                 retained = Some(now);
-                self.expire_everywhere();
+                self.expire_everywhere().await;
             }
             if now >= group_figures_due {
                 group_figures_due = now + Duration::from_millis(GROUP_FIGURES_MS);

@@ -41,13 +41,14 @@ impl Shard {
         })
     }
 
-    pub(super) fn expire_everywhere(self: &Rc<Self>) {
+    pub(super) async fn expire_everywhere(self: &Rc<Self>) {
         let now = self.clock().monotonic();
         let expiration_ns = self
             .config()
             .producer_id_expiration_ms
             .saturating_mul(1_000_000);
         for partition in self.partitions() {
+            executor::yield_if_needed().await;
             partition
                 .leader
                 .borrow_mut()

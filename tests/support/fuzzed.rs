@@ -13,7 +13,7 @@ use corelog::record::encode::seal;
 use corelog::record::header::LOG_OVERHEAD_BYTES;
 use corelog::record::records::{RecordReader, first_at_or_after, first_of_max_timestamp};
 use corelog::record::{
-    RecordBatchHeader, RecordValidation, TimestampType, ValidationRules, validate,
+    Codec, RecordBatchHeader, RecordValidation, TimestampType, ValidationRules, validate,
 };
 use corelog::storage::checkpoint::PartitionCheckpoint;
 use corelog::storage::leader_epochs::LeaderEpochs;
@@ -70,6 +70,15 @@ pub fn record_batch(input: &[u8]) {
         return;
     };
     let mut batch = batch.to_vec();
+    if choice & 32 != 0 && batch.len() >= 61 {
+        // So the walk over what was inflated is reached, whatever the records are.
+        let codec = Codec::ALL[1 + usize::from(choice >> 6)];
+        let records = codec
+            .compress(&batch.split_off(61))
+            .expect("memory is enough");
+        batch.extend(records);
+        batch[22] = batch[22] & !7 | codec.id();
+    }
     if choice & 1 == 1 && batch.len() >= 61 {
         let batch_length = (batch.len() - LOG_OVERHEAD_BYTES) as i32;
         batch[8..12].copy_from_slice(&batch_length.to_be_bytes());

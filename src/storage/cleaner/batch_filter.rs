@@ -4,7 +4,8 @@ use std::io;
 
 use rustc_hash::FxHashMap;
 
-use crate::model::limits::INFLATED_BATCH_BYTES_MAX;
+use crate::io::executor;
+use crate::model::limits::{COMPRESS_STEP_BYTES, INFLATED_BATCH_BYTES_MAX};
 use crate::model::{Offset, ProducerId, TimestampMs};
 use crate::record::RecordBatchHeader;
 use crate::record::kept_records::KeptRecords;
@@ -53,7 +54,7 @@ impl Filtered {
 
 impl BatchFilter<'_> {
     /// Decides on a whole batch, whose CRC fits. `is_last` says that it is the last one of its segment, and so may not go.
-    pub fn apply(
+    pub async fn apply(
         &self,
         header: &RecordBatchHeader,
         batch: &[u8],
@@ -72,7 +73,7 @@ impl BatchFilter<'_> {
                 ..Filtered::as_it_is()
             });
         }
-        let survey = match self.survey(header, batch) {
+        let survey = match self.survey(header, batch).await {
             Ok(survey) => survey,
             Err(error) => {
                 return Ok(Filtered {
@@ -92,7 +93,7 @@ impl BatchFilter<'_> {
         let kept = if removed_count == 0 && new_horizon.is_none() {
             Kept::AsItIs
         } else if survey.kept_count > 0 || self.stays_empty(header, is_last) {
-            Kept::Rewritten(self.rewrite(header, batch, new_horizon)?)
+            Kept::Rewritten(self.rewrite(header, batch, new_horizon).await?)
         } else {
             Kept::Nothing
         };
@@ -109,10 +110,15 @@ impl BatchFilter<'_> {
         is_last || last_of_producer == Some(&header.last_offset())
     }
 
-    fn survey(&self, header: &RecordBatchHeader, batch: &[u8]) -> Result<Survey, RecordsError> {
+    async fn survey(
+        &self,
+        header: &RecordBatchHeader,
+        batch: &[u8],
+    ) -> Result<Survey, RecordsError> {
         let mut survey = Survey::default();
         let mut records = RecordReader::new(batch, INFLATED_BATCH_BYTES_MAX)?;
         while let Some(record) = records.next_body()? {
+            executor::yield_if_needed().await;
             if self.keeps(header, &record) {
                 survey.kept_count += 1;
                 survey.keeps_tombstone |= record.value.is_none();
@@ -121,7 +127,7 @@ impl BatchFilter<'_> {
         Ok(survey)
     }
 
-    fn rewrite(
+    async fn rewrite(
         &self,
         header: &RecordBatchHeader,
         batch: &[u8],
@@ -134,11 +140,16 @@ impl BatchFilter<'_> {
         let mut records =
             RecordReader::new(batch, INFLATED_BATCH_BYTES_MAX).map_err(io::Error::other)?;
         while let Some((record, encoded)) = records.next_encoded().map_err(io::Error::other)? {
+            executor::yield_if_needed().await;
             if self.keeps(header, &record) {
                 kept.push(&record, encoded);
             }
         }
-        kept.build()
+        let mut building = kept.building()?;
+        while !building.step(COMPRESS_STEP_BYTES)? {
+            executor::yield_if_needed().await;
+        }
+        building.finish()
     }
 
     fn keeps(&self, header: &RecordBatchHeader, record: &RecordBody<'_>) -> bool {
@@ -219,7 +230,7 @@ mod tests {
                 delete_retention_ms: DELETE_RETENTION_MS,
             };
             let header = RecordBatchHeader::parse(batch).unwrap();
-            filter.apply(&header, batch, is_last).unwrap()
+            executor::block_on(async { filter.apply(&header, batch, is_last).await.unwrap() })
         }
     }
 

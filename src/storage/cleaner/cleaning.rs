@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 
 use crate::io::chunk::ChunkPool;
 use crate::io::disk::{DiskError, DiskOperation};
+use crate::io::executor;
 use crate::io::os_error::OsErrorKind;
 use crate::model::limits::INFLATED_BATCH_BYTES_MAX;
 use crate::model::{FilePosition, Offset, ProducerId, TimestampMs};
@@ -99,7 +100,7 @@ impl Cleaning<'_> {
             while let Some((header, batch)) = source.next_batch().await? {
                 if header.last_offset() >= from && !header.attributes.is_control() {
                     let is_first = map.end() == from;
-                    let has_room = put_keys(&mut map, from, &header, batch);
+                    let has_room = put_keys(&mut map, from, &header, batch).await;
                     if !has_room && !is_first {
                         return Ok(map);
                     }
@@ -153,12 +154,13 @@ impl Cleaning<'_> {
                     break;
                 };
                 let is_last = is_last_segment && header.next_offset() == group.next_offset();
-                let filtered = filter.apply(&header, batch, is_last).map_err(|source| {
-                    CleaningError::Rewrite {
+                let filtered = filter
+                    .apply(&header, batch, is_last)
+                    .await
+                    .map_err(|source| CleaningError::Rewrite {
                         base_offset: header.base_offset,
                         source,
-                    }
-                })?;
+                    })?;
                 if let Some(reason) = filtered.unreadable {
                     let (path, offset) = (segment.path().display(), header.base_offset);
                     tracing::warn!(%path, %offset, %reason, "a batch whose records do not read is kept as it is");
@@ -195,21 +197,28 @@ impl Cleaning<'_> {
 }
 
 /// Puts the keys of a batch into the map; false if it has no room for one of them.
-fn put_keys(map: &mut OffsetMap, from: Offset, header: &RecordBatchHeader, batch: &[u8]) -> bool {
+async fn put_keys(
+    map: &mut OffsetMap,
+    from: Offset,
+    header: &RecordBatchHeader,
+    batch: &[u8],
+) -> bool {
     // Where records do not read, those in front still count; the batch itself stays as it is.
-    read_keys(batch, |offset, key| offset < from || map.put(key, offset)).unwrap_or_else(|reason| {
+    let put = read_keys(batch, |offset, key| offset < from || map.put(key, offset)).await;
+    put.unwrap_or_else(|reason| {
         tracing::debug!(offset = %header.base_offset, %reason, "a batch's keys do not read");
         true
     })
 }
 
-fn read_keys(
+async fn read_keys(
     batch: &[u8],
     mut on_key: impl FnMut(Offset, &[u8]) -> bool,
 ) -> Result<bool, RecordsError> {
     let mut records = RecordReader::new(batch, INFLATED_BATCH_BYTES_MAX)?;
     let base_offset = records.header().base_offset;
     while let Some(record) = records.next_body()? {
+        executor::yield_if_needed().await;
         let offset = base_offset.plus(i64::from(record.offset_delta));
         if let Some(key) = record.key
             && !on_key(offset, key)

@@ -35,9 +35,8 @@ pub struct Ramp {
 /// Finds the ramp in a step's whole seconds from `warmup_s` to `end_s`, both since the step's start.
 pub fn ramp(timeline: &[Second], warmup_s: f64, end_s: f64) -> Option<Ramp> {
     let is_measured = |second: &&Second| {
-        second.seconds >= WHOLE_SECOND_MIN
-            && second.at_s + WHOLE_SECOND_MIN > warmup_s + second.seconds / 2.0
-            && second.at_s + second.seconds / 2.0 < end_s
+        let middle_s = second.at_s + second.seconds / 2.0;
+        second.seconds >= WHOLE_SECOND_MIN && (warmup_s..end_s).contains(&middle_s)
     };
     let rates: Vec<f64> = timeline
         .iter()

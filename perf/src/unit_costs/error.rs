@@ -16,6 +16,11 @@ pub enum UnitCostsError {
     #[error("the run '{name}': {source}")]
     Run { name: String, source: RunError },
     #[error(
+        "this broker took {takes_mb_per_s:.1} MB/s as fast as it went, which is too little to tell a byte's cost from a request's: it, or its machine, is busy \
+         with something else"
+    )]
+    TakesTooLittle { takes_mb_per_s: f64 },
+    #[error(
         "--rate {asked_mb_per_s:.1}MB/s is too much: this broker takes {takes_mb_per_s:.1} MB/s in batches of {batch} beside a consumer, and \
          paced runs need room; at most --rate {most_mb_per_s:.0}MB/s, or leave --rate out"
     )]

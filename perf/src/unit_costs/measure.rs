@@ -28,6 +28,9 @@ const RATE_DEFAULT: u64 = 50_000_000;
 const ASKED_SHARE_MAX: f64 = 0.9;
 const DEFAULT_SHARE_MAX: f64 = 0.5;
 
+/// A broker that takes less is not measured but starved.
+const TAKES_MB_PER_S_MIN: f64 = 2.0;
+
 /// Long enough to see what a broker takes.
 const PROBE_DURATION: Duration = Duration::from_secs(2);
 
@@ -139,6 +142,9 @@ fn paced_rate(flags: &UnitCostsArgs, interrupt: &Interrupt) -> Result<u64, UnitC
 
 /// What was asked for, if it leaves the broker room, or else what does.
 fn rate_of(asked: Option<u64>, takes_mb_per_s: f64) -> Result<u64, UnitCostsError> {
+    if takes_mb_per_s < TAKES_MB_PER_S_MIN {
+        return Err(UnitCostsError::TakesTooLittle { takes_mb_per_s });
+    }
     let takes = takes_mb_per_s * 1e6;
     let most = takes * ASKED_SHARE_MAX;
     match asked {
@@ -149,7 +155,7 @@ fn rate_of(asked: Option<u64>, takes_mb_per_s: f64) -> Result<u64, UnitCostsErro
             batch: Bytes(BATCH_BYTES[BATCH_BYTES.len() - 1]),
         }),
         Some(asked) => Ok(asked),
-        None => Ok(RATE_DEFAULT.min((takes * DEFAULT_SHARE_MAX) as u64).max(1)),
+        None => Ok(RATE_DEFAULT.min((takes * DEFAULT_SHARE_MAX) as u64)),
     }
 }
 
@@ -428,6 +434,7 @@ mod tests {
         assert_eq!(rate_of(Some(15_000_000), 22.0).unwrap(), 15_000_000);
         let refused = rate_of(Some(50_000_000), 22.0).unwrap_err();
         assert!(refused.is_usage());
+        assert!(!rate_of(None, 0.5).unwrap_err().is_usage());
         let text = refused.to_string();
         assert!(
             text.contains("takes 22.0 MB/s") && text.contains("--rate 19MB/s"),

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use kafka_protocol::messages::api_versions_response::ApiVersion;
+use kafka_protocol::messages::delete_groups_response::DeletableGroupResult;
 use kafka_protocol::messages::fetch_response::{FetchableTopicResponse, PartitionData};
 use kafka_protocol::messages::join_group_response::JoinGroupResponseMember;
 use kafka_protocol::messages::offset_commit_response::{
@@ -19,10 +20,11 @@ use kafka_protocol::messages::offset_fetch_response::{
     OffsetFetchResponsePartition, OffsetFetchResponseTopic,
 };
 use kafka_protocol::messages::{
-    ApiKey, ApiVersionsResponse, BrokerId, FetchRequest, FetchResponse, FindCoordinatorResponse,
-    HeartbeatRequest, HeartbeatResponse, JoinGroupRequest, JoinGroupResponse, LeaveGroupRequest,
-    LeaveGroupResponse, OffsetCommitRequest, OffsetCommitResponse, OffsetFetchRequest,
-    OffsetFetchResponse, RequestHeader, ResponseHeader, SyncGroupRequest, SyncGroupResponse,
+    ApiKey, ApiVersionsResponse, BrokerId, DeleteGroupsRequest, DeleteGroupsResponse, FetchRequest,
+    FetchResponse, FindCoordinatorResponse, HeartbeatRequest, HeartbeatResponse, JoinGroupRequest,
+    JoinGroupResponse, LeaveGroupRequest, LeaveGroupResponse, OffsetCommitRequest,
+    OffsetCommitResponse, OffsetFetchRequest, OffsetFetchResponse, RequestHeader, ResponseHeader,
+    SyncGroupRequest, SyncGroupResponse,
 };
 use kafka_protocol::protocol::{Decodable, Encodable, StrBytes};
 
@@ -30,7 +32,7 @@ use super::batches::whole_batches;
 use super::error::ErrorCode;
 
 /// With the versions in which a member asks at most.
-const SERVED: [(ApiKey, i16); 8] = [
+const SERVED: [(ApiKey, i16); 9] = [
     (ApiKey::Fetch, 11),
     (ApiKey::FindCoordinator, 2),
     (ApiKey::JoinGroup, 5),
@@ -39,7 +41,10 @@ const SERVED: [(ApiKey, i16); 8] = [
     (ApiKey::LeaveGroup, 2),
     (ApiKey::OffsetCommit, 7),
     (ApiKey::OffsetFetch, 5),
+    (ApiKey::DeleteGroups, 1),
 ];
+
+const NON_EMPTY_GROUP: i16 = 68;
 
 /// How long a test's member may keep the others waiting.
 const WAIT_MAX: Duration = Duration::from_secs(60);
@@ -164,9 +169,30 @@ impl State {
             }
             ApiKey::OffsetCommit => self.commit(request(frame, version)).encode(out, version),
             ApiKey::OffsetFetch => self.committed(request(frame, version)).encode(out, version),
+            ApiKey::DeleteGroups => self.delete(request(frame, version)).encode(out, version),
             other => panic!("{other:?} is not served"),
         };
         encoded.expect("it encodes");
+    }
+
+    /// A group with members stays as it is.
+    fn delete(&self, delete: DeleteGroupsRequest) -> DeleteGroupsResponse {
+        let mut group = self.lock();
+        let code = match () {
+            () if !group.members.is_empty() => ErrorCode(NON_EMPTY_GROUP),
+            () if group.generation == 0 => ErrorCode::GROUP_ID_NOT_FOUND,
+            () => {
+                *group = Group::default();
+                ErrorCode::NONE
+            }
+        };
+        let result = |name| {
+            DeletableGroupResult::default()
+                .with_group_id(name)
+                .with_error_code(code.0)
+        };
+        DeleteGroupsResponse::default()
+            .with_results(delete.groups_names.into_iter().map(result).collect())
     }
 
     /// Every batch from the one with the asked offset on.

@@ -259,6 +259,18 @@ mod tests {
     }
 
     #[test]
+    fn a_case_is_warmed_with_its_own_load_as_fast_as_it_goes_and_nothing_beside_it() {
+        let flags = "1-topic-16-partitions-1kb --rate search --hold p99:10ms --try-duration 1s --duration 9s --acks all";
+        let flags = flags.split_whitespace().map(str::to_owned).collect();
+        let case = Case::for_clusters("case", "", flags).expect("a case");
+        let warming = case.warming(Some("a:1"), Duration::from_secs(2));
+        let plan = warming.expect("a run").plan().expect("it can be run");
+        assert_eq!(plan.offer.rates(), [crate::quantity::Rate::Max]);
+        assert_eq!((plan.bootstrap.as_str(), plan.partitions), ("a:1", 16));
+        assert_eq!(plan.duration, Duration::from_secs(2));
+    }
+
+    #[test]
     fn a_set_with_anything_unknown_in_it_is_refused_before_anything_runs() {
         for (wrong, why) in [
             (TWO.replace("run:", "rum:"), "rum"),
@@ -266,6 +278,7 @@ mod tests {
             (TWO.replace("name: two", "name: ../two"), "directory"),
             (TWO.replace("--rate max", "--rate fast"), "fast"),
             (TWO.replace("--rate max", "--out x"), "--out"),
+            (TWO.replace("--rate max", "-b x:1"), "--bootstrap"),
             (
                 TWO.replace("16-partitions", "17-partitions"),
                 "17-partitions",

@@ -104,6 +104,30 @@ fn clusters_take_turns_and_every_run_leaves_its_report() {
 }
 
 #[test]
+fn every_cluster_answers_and_is_warmed_before_the_first_turn() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let out = folder.path().join("out").display().to_string();
+    with_broker(|address| {
+        let series = |b: &str, warm: &str| {
+            let (a, b) = (format!("one={address}"), format!("two={b}"));
+            let mut flags = vec!["--a", &a, "--b", &b, "--warm", warm, "--out", &out, "--"];
+            flags.extend(QUICK.split_whitespace());
+            versus(&flags)
+        };
+        let refused = series("127.0.0.1:1", "0s").make_ready(&never().0);
+        let refused = refused.expect_err("nobody listens there");
+        assert!(!refused.is_usage() && refused.to_string().contains("127.0.0.1:1"));
+        series(address, "100ms")
+            .make_ready(&never().0)
+            .expect("both answer");
+    });
+    assert!(
+        !Path::new(&out).exists(),
+        "what only warms leaves no report"
+    );
+}
+
+#[test]
 fn a_turn_that_fails_is_told_and_the_others_go_on() {
     let folder = tempfile::tempdir().expect("a directory");
     let switch = script(&folder.path().join("switch"), "[ $1 = two ]");

@@ -1,6 +1,7 @@
 //! Members of one group against a coordinator that is not Kafka's.
 
 use super::*;
+use crate::client::coordinator::delete_groups;
 use crate::client::fake_coordinator::FakeCoordinator;
 use crate::clock::Clock;
 use crate::live::Live;
@@ -136,6 +137,23 @@ fn members_share_the_partitions_read_everything_once_and_commit_to_the_end() {
     let ends = (0..PARTITIONS as i32).map(|partition| (partition, RECORDS));
     assert_eq!(coordinator.committed(), ends.collect());
     assert_eq!(coordinator.members(), 0);
+}
+
+#[test]
+fn a_group_is_deleted_with_its_offsets_once_its_members_have_left() {
+    let coordinator = FakeCoordinator::start(log());
+    let settings = settings(Duration::ZERO, None);
+    let groups = ["g".to_owned()];
+    let delete = || delete_groups(&coordinator.address, &groups);
+    consume(&coordinator, settings, || {
+        let refused = delete().expect_err("it has members").to_string();
+        assert!(refused.contains("NON_EMPTY_GROUP"), "{refused}");
+        true
+    });
+    assert!(!coordinator.committed().is_empty());
+    delete().expect("nobody is in it");
+    assert!(coordinator.committed().is_empty());
+    delete().expect("a group that is not there is none that stays");
 }
 
 #[test]

@@ -17,6 +17,9 @@ const MIN: u16 = 40;
 /// What a column of prose is never narrower than, whatever stands beside it.
 const PROSE_MIN: usize = 16;
 
+/// The same of a range: one of its two figures, or both without what stands before them.
+const RANGE_MIN: usize = 12;
+
 const GAP: usize = 2;
 
 /// How wide a text may be.
@@ -84,7 +87,8 @@ impl Columns {
                         laid_out.set_constraint(ColumnConstraint::ContentWidth);
                         width_of(number)
                     }
-                    Column::Prose | Column::Range => width_of(number).min(PROSE_MIN),
+                    Column::Prose => width_of(number).min(PROSE_MIN),
+                    Column::Range => width_of(number).min(RANGE_MIN),
                 };
         }
         let least = u16::try_from(least).unwrap_or(u16::MAX);

@@ -309,6 +309,28 @@ mod tests {
     }
 
     #[test]
+    fn the_text_of_two_sides_fits_a_terminal_of_80_columns() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let run = |name: &str, p99_ms| store(directory.path(), name, p99_ms);
+        let side = |name: &str, p99_ms: [f64; 3]| {
+            [0, 1, 2].map(|number| run(&format!("{name}{number}"), p99_ms[number]))
+        };
+        let sides = [
+            side("a", [10.0, 12.5, 11.0]),
+            side("b", [123.0, 0.456, 100.0]),
+        ];
+        let mut compared = Comparison::read(&sides.map(|side| side.join(",")), false).unwrap();
+        for (number, side) in compared.sides.iter_mut().enumerate() {
+            side.name = format!("side{number}");
+        }
+        let text = super::super::text(&compared, crate::columns::Columns::OF_A_FILE);
+        for line in text.lines() {
+            assert!(line.chars().count() <= 80, "{line}\n{text}");
+        }
+        assert!(text.contains("produce, 10.0 MB/s\n"), "{text}");
+    }
+
+    #[test]
     fn two_runs_of_a_side_do_not_tell_how_far_runs_lie_apart() {
         let directory = tempfile::tempdir().expect("a directory");
         let run = |name, p99_ms| store(directory.path(), name, p99_ms);

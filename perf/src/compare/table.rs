@@ -7,12 +7,17 @@ use crate::columns::{Column, Columns};
 use crate::report::number;
 
 pub fn text(comparison: &Comparison, columns: Columns) -> String {
-    let mut out = String::new();
-    write_all(&mut out, comparison, columns).expect("writing to a string does not fail");
-    columns.fit(&out)
+    let mut head = String::new();
+    write_head(&mut head, comparison).expect("writing to a string does not fail");
+    let first = [Column::Name, Column::Name, Column::Range];
+    let other = [Column::Range, Column::Figure, Column::Prose];
+    let others = comparison.sides.iter().skip(1).flat_map(|_| other);
+    let laid_out: Vec<Column> = first.into_iter().chain(others).collect();
+    let table = columns.table(&laid_out, rows(comparison));
+    format!("{}{table}", columns.fit(&head))
 }
 
-fn write_all(out: &mut String, comparison: &Comparison, columns: Columns) -> std::fmt::Result {
+fn write_head(out: &mut String, comparison: &Comparison) -> std::fmt::Result {
     for (number, side) in comparison.sides.iter().enumerate() {
         let runs = match side.runs {
             0 => "no run that counts".to_owned(),
@@ -27,24 +32,14 @@ fn write_all(out: &mut String, comparison: &Comparison, columns: Columns) -> std
     for differing in &comparison.differing {
         writeln!(out, "not the same: {differing}")?;
     }
-    writeln!(out)?;
-    let of_a_side = [Column::Range, Column::Figure, Column::Prose];
-    let laid_out: Vec<Column> = [Column::Name, Column::Name]
-        .into_iter()
-        .chain(comparison.sides.iter().flat_map(|_| of_a_side))
-        .collect();
-    write!(out, "{}", columns.table(&laid_out, rows(comparison)))
+    writeln!(out)
 }
 
-/// Each stretch by its name, then its metrics: for each side value, ratio and verdict.
+/// Each stretch by its name, then its metrics: the first side's value, and for each other side value, ratio and verdict.
 fn rows(comparison: &Comparison) -> Vec<Vec<String>> {
-    let mut head: Vec<String> = vec![String::new(), "unit".to_owned()];
-    for side in 0..comparison.sides.len() {
-        let ratio = match side {
-            0 => String::new(),
-            _ => format!("{}/A", letter(side)),
-        };
-        head.extend([letter(side), ratio, String::new()]);
+    let mut head = vec![String::new(), "unit".to_owned(), letter(0)];
+    for side in 1..comparison.sides.len() {
+        head.extend([letter(side), format!("{}/A", letter(side)), String::new()]);
     }
     let mut rows = vec![head];
     let mut last = None;
@@ -53,29 +48,35 @@ fn rows(comparison: &Comparison) -> Vec<Vec<String>> {
             rows.push(vec![row.stretch.clone()]);
         }
         let mut line = vec![format!("  {}", row.metric), row.unit.to_owned()];
-        line.extend(row.cells.iter().flat_map(side_cells));
+        for (side, cell) in row.cells.iter().enumerate() {
+            line.push(value(cell));
+            if side > 0 {
+                line.extend(against_first(cell));
+            }
+        }
         rows.push(line);
     }
     rows
 }
 
-fn side_cells(cell: &Option<Cell>) -> [String; 3] {
-    let Some(cell) = cell else {
-        return ["-".to_owned(), String::new(), String::new()];
-    };
-    let value = match cell.values.len() {
-        1 => number(cell.median),
-        _ => format!(
+fn value(cell: &Option<Cell>) -> String {
+    match cell {
+        None => "-".to_owned(),
+        Some(cell) if cell.values.len() == 1 => number(cell.median),
+        Some(cell) => format!(
             "{} ({}-{})",
             number(cell.median),
             number(cell.min),
             number(cell.max)
         ),
-    };
-    match cell.against_first {
-        None => [value, String::new(), String::new()],
+    }
+}
+
+/// Ratio and verdict.
+fn against_first(cell: &Option<Cell>) -> [String; 2] {
+    match cell.as_ref().and_then(|cell| cell.against_first) {
+        None => Default::default(),
         Some(difference) => [
-            value,
             format!("{:.2}", difference.ratio),
             difference.verdict.in_words().to_owned(),
         ],

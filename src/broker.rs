@@ -5,6 +5,7 @@
 
 mod controller_thread;
 pub mod descriptor_budget;
+pub mod memory_budget;
 mod recovery;
 mod shard_thread;
 
@@ -34,6 +35,7 @@ use crate::shard::log_dir::LogDir;
 use crate::shard::placement;
 
 use descriptor_budget::{DescriptorBudget, TooFewDescriptors};
+use memory_budget::{MemoryBudget, TooLittleMemory};
 pub use recovery::{Progress, RecoverAllError};
 use shard_thread::ShardSeat;
 
@@ -67,6 +69,8 @@ pub enum StartError {
     NoSuchCore(usize),
     #[error(transparent)]
     Descriptors(#[from] TooFewDescriptors),
+    #[error(transparent)]
+    Memory(#[from] TooLittleMemory),
 }
 
 /// A running broker.
@@ -103,19 +107,30 @@ struct CorePlan {
 
 impl Broker {
     /// Returns once clients are served. Blocks while partitions are recovered; `progress` is told how far that is.
-    pub fn start(config: BrokerConfig, progress: &dyn Progress) -> Result<Self, StartError> {
+    pub fn start(mut config: BrokerConfig, progress: &dyn Progress) -> Result<Self, StartError> {
         let data = config.log_dir.clone();
         std::fs::create_dir_all(&data).map_err(|source| StartError::DataDirectory {
             path: data.clone(),
             source,
         })?;
         let lock = DirLock::acquire(&data)?;
-        page_toucher::start();
         let plan = CorePlan::of(&config)?;
         let shard_count = u16::try_from(plan.shards.len()).expect("cores are bounded");
         let descriptors = DescriptorBudget::of_process(&config, plan.shards.len())?;
+        let memory = MemoryBudget::of_process(&config, plan.shards.len(), descriptors.connections)?;
+        match memory.is_plenty {
+            true => tracing::debug!("memory: {}", memory.told()),
+            false => tracing::info!("memory: {}", memory.told()),
+        }
+        if let Some(told) = memory.too_large_setting(&config) {
+            tracing::warn!("{told}");
+        }
+        page_toucher::start(memory.touched_ahead_bytes);
+        // One request may be as large as all of a shard's together, and no larger.
+        config.request_max_bytes = config.request_max_bytes.min(memory.share.request_bytes);
         let readiness = Arc::new(Readiness::default());
         let metrics = MetricsRegistry::new(shard_count);
+        metrics.set_memory_budget(memory.parts());
         metrics.set_descriptor_budget(descriptors.parts());
         let admin = AdminServer::start(
             &config.admin_listener,
@@ -144,10 +159,10 @@ impl Broker {
             .iter()
             .map(|(listener, _)| listener.local_addr())
             .collect();
-        let connection_descriptors = DescriptorShare::new(descriptors.connections);
+        let connection_descriptors = DescriptorShare::new(memory.connections);
         let clock = Clock::system();
         let log_dir = LogDir::new(data);
-        let cache_budget = CacheBudget::new(tail_cache_bytes(&config), threads);
+        let cache_budget = CacheBudget::new(memory.tail_cache_bytes, threads);
         let (ended, shards_ended) = crossbeam::channel::bounded(threads);
         let mut lanes = Vec::with_capacity(threads);
         let mut shards = Vec::with_capacity(threads);
@@ -173,6 +188,7 @@ impl Broker {
                 metrics: metrics.clone(),
                 log_dir: log_dir.clone(),
                 cache_budget: cache_budget.clone(),
+                memory: memory.share,
                 open_files_max: descriptors.segments_per_shard,
                 connection_descriptors: connection_descriptors.clone(),
                 ended,
@@ -374,13 +390,4 @@ fn remove_deleted(data: &std::path::Path) {
             tracing::warn!(path = %entry.path().display(), %error, "a deleted partition's files stay");
         }
     }
-}
-
-/// A sixteenth of the machine's memory, unless the settings say otherwise.
-fn tail_cache_bytes(config: &BrokerConfig) -> usize {
-    let sixteenth = || {
-        let info = rustix::system::sysinfo();
-        (info.totalram as u64).saturating_mul(u64::from(info.mem_unit.max(1))) / 16
-    };
-    usize::try_from(config.log_tail_cache_bytes.unwrap_or_else(sixteenth)).unwrap_or(usize::MAX)
 }

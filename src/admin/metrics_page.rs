@@ -96,11 +96,18 @@ impl Figures {
     }
 
     fn encode_budgets(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let budgets = [(
-            "corelog_descriptor_budget",
-            "File descriptors that each part of the broker may have, as divided at the start",
-            self.metrics.descriptor_budget(),
-        )];
+        let budgets = [
+            (
+                "corelog_descriptor_budget",
+                "File descriptors that each part of the broker may have, as divided at the start",
+                self.metrics.descriptor_budget(),
+            ),
+            (
+                "corelog_memory_budget_bytes",
+                "Memory that each part of the broker may take, as divided at the start",
+                self.metrics.memory_budget(),
+            ),
+        ];
         for (name, help, parts) in budgets {
             let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
             for &(part, value) in parts {

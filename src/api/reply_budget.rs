@@ -61,7 +61,7 @@ struct Account {
 }
 
 impl ShardReplies {
-    fn with_limits(connection_bytes_max: usize, shard_bytes_max: usize) -> Self {
+    pub fn with_limits(connection_bytes_max: usize, shard_bytes_max: usize) -> Self {
         Self {
             account: Rc::default(),
             connection_bytes_max,

@@ -25,6 +25,7 @@ use crate::server::accept::Server;
 use crate::shard::cache_budget::CacheBudget;
 use crate::shard::command::Message;
 use crate::shard::log_dir::LogDir;
+use crate::shard::memory_share::MemoryShare;
 use crate::shard::metadata::RecoveredPartition;
 use crate::shard::router::Router;
 use crate::shard::runtime::{Shard, ShardParts};
@@ -44,6 +45,7 @@ pub struct ShardSeat {
     pub metrics: MetricsRegistry,
     pub log_dir: LogDir,
     pub cache_budget: CacheBudget,
+    pub memory: MemoryShare,
     pub open_files_max: usize,
     pub connection_descriptors: DescriptorShare,
     /// Told when the shard has stopped and its clients have their answers.
@@ -60,6 +62,7 @@ pub async fn run(seat: ShardSeat) {
         log_dir: seat.log_dir,
         config: seat.config,
         cache_budget: seat.cache_budget,
+        memory: seat.memory,
         open_files_max: seat.open_files_max,
     };
     let shard = Shard::new(parts, seat.image);

@@ -252,8 +252,8 @@ pub const BROKER_SETTINGS: &[Setting] = &[
         .online()
         .doc("The default of the topics' file.delete.delay.ms."),
     Setting::long("log.tail.cache.bytes", "").unset().at_least(16 * 1024 * 1024).bytes().doc(
-        "The memory, over all shards, that holds the newest bytes of the logs for readers. Unset: a sixteenth of the machine's \
-         memory. Kafka has no such setting: it leaves this to the page cache.",
+        "The memory, over all shards, that holds the newest bytes of the logs for readers. Unset: a sixteenth of the memory \
+         that the process may use, by the machine or its control group; where that is little, less. Kafka has no such setting: it leaves this to the page cache.",
     ),
     Setting::int("max.connections", "10000")
         .at_least(1)

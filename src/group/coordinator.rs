@@ -37,6 +37,7 @@ pub struct Coordinator<T> {
     writes: PendingWrites<T>,
     sweep: Sweep,
     bytes: usize,
+    bytes_max: usize,
     member_count: usize,
 }
 
@@ -57,6 +58,7 @@ impl<T> Coordinator<T> {
             writes: PendingWrites::default(),
             sweep: Sweep::default(),
             bytes: 0,
+            bytes_max: GROUP_BYTES_PER_PARTITION_MAX,
             member_count: 0,
         }
     }
@@ -72,6 +74,11 @@ impl<T> Coordinator<T> {
 
     pub fn member_count(&self) -> usize {
         self.member_count
+    }
+
+    /// From now on the groups may take so much memory, where that is less than `GROUP_BYTES_PER_PARTITION_MAX`. What they take already stays.
+    pub fn set_bytes_max(&mut self, bytes_max: usize) {
+        self.bytes_max = bytes_max.min(GROUP_BYTES_PER_PARTITION_MAX);
     }
 
     /// What the groups take in memory, roughly.
@@ -214,7 +221,7 @@ impl<T> Coordinator<T> {
             Some(group) => group.growth(request),
             None => ClassicGroup::<T>::new(id.clone()).growth(request),
         };
-        let is_full = growth > 0 && self.bytes + growth > GROUP_BYTES_PER_PARTITION_MAX;
+        let is_full = growth > 0 && self.bytes + growth > self.bytes_max;
         if is_full || (is_new && self.groups.len() >= GROUPS_PER_PARTITION_MAX) {
             self.sweep.hurry(now);
             return Err(match request {

@@ -59,6 +59,8 @@ struct Regions {
     touching: Option<Touching>,
     /// Of all blocks of the largest size that were ever handed out.
     handed_out_bytes: usize,
+    /// The most that is made resident in advance.
+    ahead_bytes_max: usize,
     /// The newest free block of each order.
     free: [*mut FreeBlock; ORDER_COUNT],
 }
@@ -109,6 +111,7 @@ impl Regions {
         spare: Blocks::NONE,
         touching: None,
         handed_out_bytes: 0,
+        ahead_bytes_max: TOUCHED_AHEAD_BYTES_MAX,
         free: [ptr::null_mut(); ORDER_COUNT],
     };
 
@@ -226,7 +229,8 @@ impl Regions {
     /// small.
     fn ahead_bytes(&self) -> usize {
         self.handed_out_bytes
-            .clamp(TOUCHED_AHEAD_BYTES_MIN, TOUCHED_AHEAD_BYTES_MAX)
+            .max(TOUCHED_AHEAD_BYTES_MIN)
+            .min(self.ahead_bytes_max)
     }
 
     /// None: enough is resident.
@@ -330,6 +334,11 @@ fn touch(block: usize) {
         // SAFETY: the block is a part of a region, and those are never unmapped; nobody else has it.
         unsafe { (page as *mut u8).write_volatile(0) };
     }
+}
+
+/// From now on no more than this is made resident in advance.
+pub fn limit_ahead(bytes_max: usize) {
+    ALLOCATOR.lock().ahead_bytes_max = bytes_max;
 }
 
 /// Waits until there is something to touch.
@@ -514,6 +523,15 @@ mod tests {
             Some(Untouched::Block(block)) if block == touched[touched.len() - 1] + BLOCK_BYTES_MAX
         ));
         assert!(regions.next_untouched().is_none());
+    }
+
+    #[test]
+    fn no_more_is_touched_ahead_than_the_limit_says() {
+        let mut regions = Regions::EMPTY;
+        regions.ahead_bytes_max = 4 * BLOCK_BYTES_MAX;
+        regions.take(ORDER_MAX);
+        let touched = std::iter::from_fn(|| regions.next_untouched()).count();
+        assert_eq!(touched, 4);
     }
 
     #[test]

@@ -7,14 +7,17 @@
 use std::sync::Once;
 use std::thread;
 
-use super::page_allocator::{Untouched, await_untouched, map_region, put_in, touch_block};
+use super::page_allocator::{
+    Untouched, await_untouched, limit_ahead, map_region, put_in, touch_block,
+};
 
 static STARTED: Once = Once::new();
 
-/// Begins to keep up to `TOUCHED_AHEAD_BYTES_MAX` resident, for the whole process. The thread ends with the process: it owns nothing
+/// Begins to keep up to `ahead_bytes_max` resident, for the whole process. The thread ends with the process: it owns nothing
 /// that must be put in order. Where it cannot be, memory is touched by who uses it.
-pub fn start() {
+pub fn start(ahead_bytes_max: usize) {
     STARTED.call_once(|| {
+        limit_ahead(ahead_bytes_max);
         let started = thread::Builder::new()
             .name("page-toucher".to_owned())
             .spawn(|| while touch_next() {});

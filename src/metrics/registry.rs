@@ -19,6 +19,7 @@ pub type BudgetPart = (&'static str, u64);
 #[derive(Debug, Default)]
 struct Budgets {
     descriptors: OnceLock<Vec<BudgetPart>>,
+    memory: OnceLock<Vec<BudgetPart>>,
 }
 
 impl MetricsRegistry {
@@ -36,6 +37,16 @@ impl MetricsRegistry {
     pub fn set_descriptor_budget(&self, parts: Vec<BudgetPart>) {
         let is_first = self.budgets.descriptors.set(parts).is_ok();
         assert!(is_first, "descriptors are divided once");
+    }
+
+    /// Once, at the start.
+    pub fn set_memory_budget(&self, parts: Vec<BudgetPart>) {
+        let is_first = self.budgets.memory.set(parts).is_ok();
+        assert!(is_first, "memory is divided once");
+    }
+
+    pub fn memory_budget(&self) -> &[BudgetPart] {
+        self.budgets.memory.get().map_or(&[], Vec::as_slice)
     }
 
     pub fn descriptor_budget(&self) -> &[BudgetPart] {

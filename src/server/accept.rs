@@ -14,7 +14,7 @@ use crate::io::net::Listener;
 use crate::io::recv::RecvPool;
 use crate::metrics::{Counter, Gauge};
 use crate::model::limits::{
-    ACCEPT_PAUSE_MS, RECV_POOL_BYTES_PER_SHARD, REJECTION_LOG_INTERVAL_MS, SWEEP_MS,
+    ACCEPT_PAUSE_MS, REJECTION_LOG_INTERVAL_MS, REPLY_BYTES_PER_CONNECTION_MAX, SWEEP_MS,
 };
 use crate::server::admission::Admission;
 use crate::server::connection::{self, ConnectionEnd};
@@ -64,12 +64,13 @@ impl RareLine {
 
 impl Server {
     pub fn new(shard: Rc<Shard>, descriptors: DescriptorShare) -> Self {
+        let memory = shard.memory();
         let state = Rc::new(State {
             shard,
             roster: Roster::default(),
-            quota: ShardQuota::default(),
-            replies: ShardReplies::default(),
-            pool: RecvPool::new(RECV_POOL_BYTES_PER_SHARD),
+            quota: ShardQuota::new(memory.request_bytes),
+            replies: ShardReplies::with_limits(REPLY_BYTES_PER_CONNECTION_MAX, memory.reply_bytes),
+            pool: RecvPool::new(memory.free_buffers_bytes),
             descriptors,
             is_draining: Cell::new(false),
             rejections: RareLine::default(),

@@ -14,8 +14,9 @@ use crate::model::limits::{
 };
 
 /// The quota that all connections of a shard share.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct ShardQuota {
+    bytes_max: usize,
     used: Rc<Usage>,
 }
 
@@ -41,7 +42,21 @@ pub struct Permit {
     requests: usize,
 }
 
+impl Default for ShardQuota {
+    /// Where memory is plenty.
+    fn default() -> Self {
+        Self::new(REQUEST_BYTES_IN_FLIGHT_PER_SHARD_MAX)
+    }
+}
+
 impl ShardQuota {
+    pub fn new(bytes_max: usize) -> Self {
+        Self {
+            bytes_max,
+            used: Rc::default(),
+        }
+    }
+
     pub fn connection(&self) -> ConnectionQuota {
         ConnectionQuota {
             used: Rc::default(),
@@ -58,7 +73,7 @@ impl ShardQuota {
     }
 
     fn is_full(&self) -> bool {
-        self.used_bytes() >= REQUEST_BYTES_IN_FLIGHT_PER_SHARD_MAX
+        self.used_bytes() >= self.bytes_max
             || self.used_requests() >= REQUESTS_IN_FLIGHT_PER_SHARD_MAX
     }
 }
@@ -73,8 +88,7 @@ impl ConnectionQuota {
             let is_small = self.used.bytes.get() == 0 && growth_bytes == 0;
             if !own {
                 self.used.released.wait().await;
-            } else if !is_small && self.shard.used_bytes() >= REQUEST_BYTES_IN_FLIGHT_PER_SHARD_MAX
-            {
+            } else if !is_small && self.shard.used_bytes() >= self.shard.bytes_max {
                 self.shard.used.released.wait().await;
             } else {
                 return;

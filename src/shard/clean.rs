@@ -226,6 +226,7 @@ impl Shard {
             .map_err(|_| CleaningError::Ended)?;
         let map_bytes =
             self.config().cleaner_dedupe_buffer_bytes / usize::from(self.router().shard_count());
+        let map_bytes = map_bytes.min(self.memory().cleaner_key_bytes);
         let directory = partition.directory();
         let mut first_dirty = dirtiness.first_dirty;
         let mut supervisor = async |work: Work| self.supervise(partition, pace, work).await;

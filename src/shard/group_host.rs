@@ -232,11 +232,24 @@ impl Shard {
             bytes += coordinator.bytes();
             loading_count += usize::from(!groups.is_loaded());
         }
+        self.divide_group_memory(bytes);
         let metrics = self.metrics();
         metrics.set_gauge(Gauge::Groups, group_count as u64);
         metrics.set_gauge(Gauge::GroupMembers, member_count as u64);
         metrics.set_gauge(Gauge::GroupBytes, bytes as u64);
         metrics.set_gauge(Gauge::GroupPartitionsLoading, loading_count as u64);
+    }
+
+    /// Each partition may grow by an equal part of what is left of the shard's memory for groups, so that together they never exceed it.
+    fn divide_group_memory(&self, used_bytes: usize) {
+        let hosted = self.groups().hosted.borrow();
+        let left_bytes = self.memory().group_bytes.saturating_sub(used_bytes);
+        let part_bytes = left_bytes / hosted.len().max(1);
+        for groups in hosted.values() {
+            let mut coordinator = groups.coordinator.borrow_mut();
+            let bytes = coordinator.bytes();
+            coordinator.set_bytes_max(bytes + part_bytes);
+        }
     }
 
     // ---- time

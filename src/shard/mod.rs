@@ -27,6 +27,7 @@ pub mod housekeeping;
 pub mod log_dir;
 pub mod long_poll;
 pub mod lookup;
+pub mod memory_share;
 pub mod metadata;
 pub mod parked;
 pub mod placement;

@@ -13,7 +13,6 @@ use crate::io::event::Signal;
 use crate::io::executor;
 use crate::metadata::MetadataImage;
 use crate::metrics::{Gauge, ShardMetrics};
-use crate::model::limits::{CHUNK_POOL_FREE_BYTES_MAX, READ_BLOCKS_BYTES_MAX_PER_SHARD};
 use crate::model::{ShardId, TopicPartition};
 use crate::shard::cache_budget::CacheBudget;
 use crate::shard::cache_order::CacheOrder;
@@ -24,6 +23,7 @@ use crate::shard::deleted_files::DeletedFiles;
 use crate::shard::group_host::GroupHost;
 use crate::shard::hosted::{HostedLeader, HostedPartition};
 use crate::shard::log_dir::LogDir;
+use crate::shard::memory_share::MemoryShare;
 use crate::shard::retention_clock::RetentionClock;
 use crate::shard::router::Router;
 use crate::shard::sync::SyncGroup;
@@ -40,6 +40,7 @@ pub struct ShardParts {
     pub config: Arc<BrokerConfig>,
     /// Memory for the tails of logs.
     pub cache_budget: CacheBudget,
+    pub memory: MemoryShare,
     /// Segment files that this shard may have open.
     pub open_files_max: usize,
 }
@@ -55,6 +56,7 @@ pub struct Shard {
     next_log_id: Cell<u64>,
     pool: ChunkPool,
     files: OpenFiles,
+    memory: MemoryShare,
     ahead: ReadAhead,
     syncs: SyncGroup,
     check_slots: CheckSlots,
@@ -83,13 +85,10 @@ impl Shard {
             image: RefCell::new(image),
             partitions: RefCell::default(),
             next_log_id: Cell::new(0),
-            pool: ChunkPool::new(CHUNK_POOL_FREE_BYTES_MAX),
-            ahead: ReadAhead::new(
-                READ_BLOCKS_BYTES_MAX_PER_SHARD,
-                files.clone(),
-                parts.metrics,
-            ),
+            pool: ChunkPool::new(parts.memory.free_chunks_bytes),
+            ahead: ReadAhead::new(parts.memory.read_blocks_bytes, files.clone(), parts.metrics),
             files,
+            memory: parts.memory,
             syncs: SyncGroup::default(),
             check_slots: CheckSlots::default(),
             groups: GroupHost::default(),
@@ -188,6 +187,10 @@ impl Shard {
 
     pub fn metrics(&self) -> &ShardMetrics {
         &self.metrics
+    }
+
+    pub fn memory(&self) -> MemoryShare {
+        self.memory
     }
 
     pub fn log_dir(&self) -> &LogDir {

@@ -18,6 +18,7 @@ mod fetches;
 mod groups;
 mod large_checks;
 mod list_offsets;
+mod memory;
 mod produce;
 mod retention;
 mod segment_roll;

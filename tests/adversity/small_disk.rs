@@ -74,7 +74,7 @@ impl Drop for SmallDisk {
     }
 }
 
-fn as_root(program: &str) -> Command {
+pub fn as_root(program: &str) -> Command {
     if rustix::process::geteuid().is_root() {
         return Command::new(program);
     }
@@ -84,7 +84,7 @@ fn as_root(program: &str) -> Command {
 }
 
 /// What it printed.
-fn run(command: &mut Command) -> String {
+pub fn run(command: &mut Command) -> String {
     let output = command
         .stdin(Stdio::null())
         .output()

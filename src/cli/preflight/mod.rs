@@ -25,6 +25,7 @@ pub fn run(data: &Path, config: &BrokerConfig) -> Report {
     findings.extend([
         resource_limits::locked_memory(),
         resource_limits::open_files(config),
+        resource_limits::memory(config),
         machine::congestion_control(),
     ]);
     Report::new(data, findings)

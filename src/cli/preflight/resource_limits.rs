@@ -2,6 +2,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::report::Finding;
 use crate::broker::descriptor_budget::DescriptorBudget;
+use crate::broker::memory_budget::MemoryBudget;
 use crate::broker::shard_count;
 use crate::config::BrokerConfig;
 
@@ -50,6 +51,24 @@ pub(super) fn open_files(config: &BrokerConfig) -> Finding {
         return Finding::warn(CHECK, found, RAISE);
     }
     Finding::ok(CHECK, found)
+}
+
+pub(super) fn memory(config: &BrokerConfig) -> Finding {
+    const CHECK: &str = "memory";
+    const RAISE: &str = "give the machine or the container more memory (docker run --memory; for a systemd service: MemoryMax), \
+         or the broker fewer cores (cores)";
+    let connections_max = config.connections_max as usize;
+    let budget = match MemoryBudget::of_process(config, shard_count(config), connections_max) {
+        Ok(budget) => budget,
+        Err(too_little) => return Finding::fail(CHECK, too_little.to_string(), RAISE),
+    };
+    match budget.is_plenty {
+        true => Finding::ok(CHECK, budget.told()),
+        false => {
+            let found = format!("{}; with more the caches would be larger", budget.told());
+            Finding::warn(CHECK, found, RAISE)
+        }
+    }
 }
 
 /// Raises the soft limit to the hard one and returns what then holds; `None` is unlimited.

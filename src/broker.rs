@@ -5,6 +5,7 @@
 
 mod controller_thread;
 pub mod descriptor_budget;
+mod leftovers;
 pub mod memory_budget;
 mod recovery;
 mod shard_thread;
@@ -20,6 +21,7 @@ use crate::config::{BrokerConfig, Cores, HostPort};
 use crate::controller::{Controller, ControllerCommand, ControllerError};
 use crate::io::clock::Clock;
 use crate::io::descriptors::DescriptorShare;
+use crate::io::dir::{self, DirError};
 use crate::io::dir_lock::{DirLock, DirLockError};
 use crate::io::executor::{self, Core, ExecutorError, ExecutorThread};
 use crate::io::mesh::{self, ForeignSender, foreign_lane};
@@ -33,22 +35,20 @@ use crate::shard::call::ReplyTo;
 use crate::shard::command::{Command, Message};
 use crate::shard::log_dir::LogDir;
 use crate::shard::placement;
+use crate::shard::stray_directories::tell_of_strays;
 
 use descriptor_budget::{DescriptorBudget, TooFewDescriptors};
 use memory_budget::{MemoryBudget, TooLittleMemory};
 pub use recovery::{Progress, RecoverAllError};
-use shard_thread::ShardSeat;
+use shard_thread::{PartitionsAtStart, ShardSeat};
 
 /// From this many cores up the controller has one to itself.
 const CORES_FOR_OWN_CONTROLLER: usize = 4;
 
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    #[error("cannot create the data directory '{}': {source}", path.display())]
-    DataDirectory {
-        path: std::path::PathBuf,
-        source: std::io::Error,
-    },
+    #[error("the data directory: {0}")]
+    DataDirectory(#[from] DirError),
     #[error(transparent)]
     Lock(#[from] DirLockError),
     #[error(transparent)]
@@ -109,10 +109,7 @@ impl Broker {
     /// Returns once clients are served. Blocks while partitions are recovered; `progress` is told how far that is.
     pub fn start(mut config: BrokerConfig, progress: &dyn Progress) -> Result<Self, StartError> {
         let data = config.log_dir.clone();
-        std::fs::create_dir_all(&data).map_err(|source| StartError::DataDirectory {
-            path: data.clone(),
-            source,
-        })?;
+        dir::create_dir_all(&data)?;
         let lock = DirLock::acquire(&data)?;
         let plan = CorePlan::of(&config)?;
         let shard_count = u16::try_from(plan.shards.len()).expect("cores are bounded");
@@ -141,16 +138,33 @@ impl Broker {
         let controller = Controller::open(&data, &config)?;
         let image = controller.image().clone();
         let config = Arc::new(controller.config().clone());
-        remove_deleted(&data);
+        let mut strays = leftovers::clear(&data, &image);
 
         let threads = plan.shards.len();
         let recovered =
             recovery::recover_all(&data, &config, &image, threads, &readiness, progress)?;
-        let mut partitions: Vec<Vec<_>> = plan.shards.iter().map(|_| Vec::new()).collect();
-        for partition in recovered {
+        strays.found.extend(recovered.displaced);
+        // What was made and renamed survives a power cut before anything is confirmed.
+        dir::sync_dir(&data)?;
+        tell_of_strays(&strays.found);
+        let mut partitions: Vec<PartitionsAtStart> =
+            plan.shards.iter().map(|_| Default::default()).collect();
+        for partition in recovered.partitions {
             let owner = placement::owner_of(partition.partition(), shard_count);
-            partitions[owner.index()].push(partition);
+            partitions[owner.index()].recovered.push(partition);
         }
+        if let Some(first) = recovered.unopened.first() {
+            tracing::error!(
+                partitions = recovered.unopened.len(),
+                reason = %first.why,
+                "partitions could not be opened: they answer KAFKA_STORAGE_ERROR and are tried again"
+            );
+        }
+        for partition in recovered.unopened {
+            let owner = placement::owner_of(partition.partition, shard_count);
+            partitions[owner.index()].unopened.push(partition);
+        }
+        partitions[0].strays = [strays.found, strays.earlier].concat();
 
         // Bounded by the connections: each has at most one admin request in flight.
         let (commands, commanded) = crossbeam::channel::unbounded::<ControllerCommand>();
@@ -375,19 +389,4 @@ fn bind_all(
         }
     }
     Ok(by_shard)
-}
-
-/// Removes what is left of deleted topics.
-fn remove_deleted(data: &std::path::Path) {
-    let Ok(entries) = std::fs::read_dir(data) else {
-        return;
-    };
-    for entry in entries.flatten() {
-        let name = entry.file_name();
-        if crate::storage::partition_dir::DeletedDirName::parse(&name.to_string_lossy()).is_some()
-            && let Err(error) = std::fs::remove_dir_all(entry.path())
-        {
-            tracing::warn!(path = %entry.path().display(), %error, "a deleted partition's files stay");
-        }
-    }
 }

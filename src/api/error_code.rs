@@ -7,7 +7,7 @@ use kafka_protocol::ResponseError;
 use crate::config::ConfigError;
 use crate::controller::{
     AlterConfigError, CreatePartitionsError, CreateTopicError, DeleteTopicError, LayoutError,
-    NotStored, ProducerIdError,
+    NotFollowed, NotStored, ProducerIdError,
 };
 use crate::group::GroupError;
 use crate::partition::leader::ProducerRefusal;
@@ -31,6 +31,7 @@ pub fn of_create_topic(error: &CreateTopicError) -> ResponseError {
         CreateTopicError::Config(ConfigError::NoValue(_)) => ResponseError::InvalidConfig,
         CreateTopicError::Config(error) => of_config(error),
         CreateTopicError::NotStored(error) => of_not_stored(error),
+        CreateTopicError::NotFollowed(error) => of_not_followed(error),
     }
 }
 
@@ -44,6 +45,7 @@ pub fn of_delete_topic(error: &DeleteTopicError, version: i16) -> ResponseError 
         DeleteTopicError::Disabled if version >= 3 => ResponseError::TopicDeletionDisabled,
         DeleteTopicError::Disabled => ResponseError::InvalidRequest,
         DeleteTopicError::NotStored(error) => of_not_stored(error),
+        DeleteTopicError::NotFollowed(error) => of_not_followed(error),
     }
 }
 
@@ -55,6 +57,7 @@ pub fn of_create_partitions(error: &CreatePartitionsError) -> ResponseError {
         CreatePartitionsError::NoIncrease { .. } => ResponseError::InvalidPartitions,
         CreatePartitionsError::Layout(error) => of_layout(error),
         CreatePartitionsError::NotStored(error) => of_not_stored(error),
+        CreatePartitionsError::NotFollowed(error) => of_not_followed(error),
     }
 }
 
@@ -112,6 +115,14 @@ fn of_not_stored(NotStored(_): &NotStored) -> ResponseError {
     ResponseError::KafkaStorageError
 }
 
+/// Both are stored all the same: who asks again is told that the topic exists, or is gone.
+fn of_not_followed(error: &NotFollowed) -> ResponseError {
+    match error {
+        NotFollowed::Unopened { .. } => ResponseError::KafkaStorageError,
+        NotFollowed::Late => ResponseError::RequestTimedOut,
+    }
+}
+
 /// Before this version of Produce a client reads KAFKA_STORAGE_ERROR as fatal.
 const STORAGE_ERROR_FROM_PRODUCE: i16 = 4;
 
@@ -135,7 +146,8 @@ pub fn of_partition(error: &PartitionError) -> ResponseError {
         PartitionError::Producer(refusal) => of_producer(refusal),
         PartitionError::NotEnoughReplicas { .. } => ResponseError::NotEnoughReplicas,
         PartitionError::OnlyCompacted => ResponseError::PolicyViolation,
-        PartitionError::NoRoom(_)
+        PartitionError::NotOpened(_)
+        | PartitionError::NoRoom(_)
         | PartitionError::DiskFull(_)
         | PartitionError::Shortage(_)
         | PartitionError::LogDirOffline(_)

@@ -15,7 +15,9 @@ use crate::api::error_code;
 use crate::api::offsets_topic;
 use crate::api::text::{name_of, text};
 use crate::config::BrokerConfig;
-use crate::controller::{ControllerCommand, CreateTopicError, NewTopic, NewTopicLayout};
+use crate::controller::{
+    ControllerCommand, CreateTopicError, NewTopic, NewTopicLayout, NotFollowed,
+};
 use crate::metadata::{MetadataImage, Partition, Topic};
 use crate::model::internal_topic::{OFFSETS_TOPIC, is_internal};
 use crate::model::{NodeId, TopicId, TopicName};
@@ -117,6 +119,8 @@ async fn create_missing(
     };
     let failure = |result: Result<_, CreateTopicError>| match result {
         Ok(_) => None,
+        // The topic is there; its partitions say for themselves that they are not open yet.
+        Err(CreateTopicError::NotFollowed(NotFollowed::Unopened { .. })) => None,
         // Somebody else was faster, and this shard has not followed yet: the client asks again.
         Err(CreateTopicError::Exists(_)) => Some(ResponseError::LeaderNotAvailable),
         Err(error) => Some(error_code::of_create_topic(&error)),

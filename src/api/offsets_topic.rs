@@ -48,8 +48,9 @@ pub async fn ensure(context: &impl AdminContext) -> Result<Arc<Topic>, ResponseE
     match context.controller().ask(command).await {
         Ok(mut results) => match results.remove(0) {
             Ok(topic) => Ok(topic),
-            // Somebody else was faster; the client asks again where this shard has not followed yet.
-            Err(CreateTopicError::Exists(_)) => context
+            // Somebody else was faster, or partitions of it are not open yet, which say so themselves; the client asks again where this
+            // shard has not followed yet.
+            Err(CreateTopicError::Exists(_) | CreateTopicError::NotFollowed(_)) => context
                 .image()
                 .topic(OFFSETS_TOPIC)
                 .cloned()

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use crate::api::admin_context::AdminContext;
 use crate::api::controller_client::{ControllerClient, ControllerGone};
 use crate::config::{BrokerConfig, HostPort};
-use crate::controller::{Controller, ControllerCommand, NewTopic, NewTopicLayout};
+use crate::controller::{Controller, ControllerCommand, Followed, NewTopic, NewTopicLayout};
 use crate::metadata::MetadataImage;
 
 #[derive(Clone)]
@@ -36,7 +36,7 @@ impl TestContext {
         let executor = controller.clone();
         let client = ControllerClient::new(move |command: ControllerCommand| {
             let execution = executor.borrow_mut().execute(command);
-            (execution.reply)();
+            (execution.reply)(Followed::default());
             Ok(())
         });
         let advertised = HostPort {

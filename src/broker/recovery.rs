@@ -1,6 +1,6 @@
 //! Opening every partition at start: in parallel, with progress.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -9,9 +9,10 @@ use crossbeam::queue::SegQueue;
 
 use crate::admin::{Phase, Readiness};
 use crate::config::BrokerConfig;
-use crate::metadata::{MetadataImage, Topic};
-use crate::model::TopicPartition;
-use crate::shard::metadata::{OpenError, RecoveredPartition};
+use crate::metadata::MetadataImage;
+use crate::shard::command::UnopenedPartition;
+use crate::shard::open_partition::{OpenError, PartitionToOpen, RecoveredPartition};
+use crate::storage::partition_directory::WithoutId;
 
 /// Where progress is shown.
 pub trait Progress: Sync {
@@ -30,13 +31,18 @@ pub enum RecoverAllError {
     Config { topic: String, reason: String },
 }
 
-struct Work {
-    topic: Arc<Topic>,
-    partition: TopicPartition,
+/// What became of the partitions of the image.
+#[derive(Default)]
+pub struct RecoveredAll {
+    pub partitions: Vec<RecoveredPartition>,
+    /// Those that the broker starts without, and tries again.
+    pub unopened: Vec<UnopenedPartition>,
+    /// Directories that had a partition's name and were not its.
+    pub displaced: Vec<PathBuf>,
 }
 
-/// Recovers the directories of all partitions of `image`, on `thread_count` threads. Blocks. The first error ends it: a broker that
-/// cannot open a partition does not start.
+/// Recovers the directories of all partitions of `image`, on `thread_count` threads. Blocks; the log directory is then to be synced. A
+/// full disk keeps a partition waiting. Any other error ends it: a broker that cannot read a partition does not start.
 pub fn recover_all(
     log_dir: &Path,
     config: &BrokerConfig,
@@ -44,57 +50,83 @@ pub fn recover_all(
     thread_count: usize,
     readiness: &Readiness,
     progress: &dyn Progress,
-) -> Result<Vec<RecoveredPartition>, RecoverAllError> {
+) -> Result<RecoveredAll, RecoverAllError> {
     let work = SegQueue::new();
     for topic in image.topics() {
         for (partition, _) in topic.partitions_from(0) {
-            work.push(Work {
+            work.push(PartitionToOpen {
                 topic: topic.clone(),
                 partition,
+                without_id: WithoutId::Adopt,
             });
         }
     }
     let all_count = work.len();
     let done_count = AtomicUsize::new(0);
-    let recover_some =
-        || {
-            let mut found = Vec::new();
-            while let Some(Work { topic, partition }) = work.pop() {
-                let topic_config = config.topic_config(&topic.overrides).map_err(|error| {
-                    RecoverAllError::Config {
-                        topic: topic.name.to_string(),
-                        reason: error.to_string(),
-                    }
-                })?;
-                let recovered =
-                    RecoveredPartition::recover(log_dir, &topic, partition, topic_config, 0)
-                        .map_err(|source| RecoverAllError::Partition {
-                            topic: topic.name.to_string(),
-                            partition: partition.partition.0,
-                            source,
-                        })?;
-                let done = done_count.fetch_add(1, Ordering::Relaxed) + 1;
-                readiness.advance(Phase::Recovering {
-                    partitions_done: done,
-                    partitions_all: all_count,
-                });
-                progress.partition_done(done, all_count, recovered.recovered().bytes_scanned);
-                found.push(recovered);
-            }
-            Ok(found)
-        };
+    let recover_some = || {
+        let mut found = RecoveredAll::default();
+        while let Some(to_open) = work.pop() {
+            let bytes_scanned = open(log_dir, config, &to_open, &mut found)?;
+            let done = done_count.fetch_add(1, Ordering::Relaxed) + 1;
+            readiness.advance(Phase::Recovering {
+                partitions_done: done,
+                partitions_all: all_count,
+            });
+            progress.partition_done(done, all_count, bytes_scanned);
+        }
+        Ok(found)
+    };
     thread::scope(|scope| {
         let threads: Vec<_> = (0..thread_count.max(1))
             .map(|_| scope.spawn(recover_some))
             .collect();
-        let mut all = Vec::with_capacity(all_count);
+        let mut all = RecoveredAll::default();
         for thread in threads {
-            all.extend(
-                thread
-                    .join()
-                    .expect("a panic in recovery ends the process")?,
-            );
+            let some = thread
+                .join()
+                .expect("a panic in recovery ends the process")?;
+            all.partitions.extend(some.partitions);
+            all.unopened.extend(some.unopened);
+            all.displaced.extend(some.displaced);
         }
         Ok(all)
     })
+}
+
+/// How much was read of its log.
+fn open(
+    log_dir: &Path,
+    config: &BrokerConfig,
+    to_open: &PartitionToOpen,
+    found: &mut RecoveredAll,
+) -> Result<u64, RecoverAllError> {
+    let PartitionToOpen {
+        topic, partition, ..
+    } = to_open;
+    let topic_config =
+        config
+            .topic_config(&topic.overrides)
+            .map_err(|error| RecoverAllError::Config {
+                topic: topic.name.to_string(),
+                reason: error.to_string(),
+            })?;
+    match to_open.open(log_dir, topic_config, 0, &mut found.displaced) {
+        Ok(recovered) => {
+            let bytes_scanned = recovered.recovered().bytes_scanned;
+            found.partitions.push(recovered);
+            Ok(bytes_scanned)
+        }
+        Err(error) if error.leaves_the_rest_sound() => {
+            found.unopened.push(UnopenedPartition {
+                partition: *partition,
+                why: Arc::from(error.to_string()),
+            });
+            Ok(0)
+        }
+        Err(source) => Err(RecoverAllError::Partition {
+            topic: topic.name.to_string(),
+            partition: partition.partition.0,
+            source,
+        }),
+    }
 }

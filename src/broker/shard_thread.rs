@@ -1,6 +1,7 @@
 //! A shard's thread: its executor, its listeners, and what it does with what reaches it from outside.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,12 +24,13 @@ use crate::model::ShardId;
 use crate::model::limits::DRAIN_MS;
 use crate::server::accept::Server;
 use crate::shard::cache_budget::CacheBudget;
-use crate::shard::command::Message;
+use crate::shard::command::{Message, UnopenedPartition};
 use crate::shard::log_dir::LogDir;
 use crate::shard::memory_share::MemoryShare;
-use crate::shard::metadata::RecoveredPartition;
+use crate::shard::open_partition::RecoveredPartition;
 use crate::shard::router::Router;
 use crate::shard::runtime::{Shard, ShardParts};
+use crate::storage::partition_directory::WithoutId;
 
 /// Everything that a shard's thread is given.
 pub struct ShardSeat {
@@ -39,7 +41,7 @@ pub struct ShardSeat {
     pub commands: Sender<ControllerCommand>,
     pub config: Arc<BrokerConfig>,
     pub image: Arc<MetadataImage>,
-    pub partitions: Vec<RecoveredPartition>,
+    pub partitions: PartitionsAtStart,
     pub listeners: Vec<(BoundListener, HostPort)>,
     pub clock: Clock,
     pub metrics: MetricsRegistry,
@@ -50,6 +52,15 @@ pub struct ShardSeat {
     pub connection_descriptors: DescriptorShare,
     /// Told when the shard has stopped and its clients have their answers.
     pub ended: Sender<ShardId>,
+}
+
+/// What a start found of the partitions that a shard owns.
+#[derive(Default)]
+pub struct PartitionsAtStart {
+    pub recovered: Vec<RecoveredPartition>,
+    pub unopened: Vec<UnopenedPartition>,
+    /// Directories that are removed later; one shard does it for all.
+    pub strays: Vec<PathBuf>,
 }
 
 /// The main task of a shard's executor; ends when the broker has stopped.
@@ -66,9 +77,19 @@ pub async fn run(seat: ShardSeat) {
         open_files_max: seat.open_files_max,
     };
     let shard = Shard::new(parts, seat.image);
-    for partition in seat.partitions {
+    let PartitionsAtStart {
+        recovered,
+        unopened,
+        strays,
+    } = seat.partitions;
+    for partition in recovered {
         shard.host_recovered(partition);
     }
+    for UnopenedPartition { partition, why } in unopened {
+        let pending = shard.pending();
+        pending.insert(partition, WithoutId::Adopt, why);
+    }
+    shard.remove_strays_later(strays);
     let is_direct = is_direct(shard.log_dir(), seat.shard).await;
     shard.metrics().set_gauge(Gauge::DirectIo, is_direct.into());
     shard.start();

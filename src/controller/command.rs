@@ -3,6 +3,7 @@ use std::sync::Arc;
 use super::error::{
     AlterConfigError, CreatePartitionsError, CreateTopicError, DeleteTopicError, ProducerIdError,
 };
+use super::followed::Followed;
 use crate::config::Alteration;
 use crate::metadata::{MetadataDelta, MetadataImage, Topic};
 use crate::model::{NodeId, PartitionIndex, ProducerId, TopicId};
@@ -95,11 +96,11 @@ pub enum SettingsChange {
     ReplaceAll(Vec<(String, Option<String>)>),
 }
 
-/// What a command led to. The order is the caller's duty: first the update goes to every shard, and only when each has
-/// followed it `reply` is called; so a client that was told of a topic finds it everywhere.
+/// What a command led to. The order is the caller's duty: first the update goes to every shard, and only when each has followed it
+/// `reply` is called, with what became of it; so a client that was told of a topic finds it everywhere.
 pub struct Execution {
     pub update: Option<MetadataUpdate>,
-    pub reply: Box<dyn FnOnce() + Send>,
+    pub reply: Reply<Followed>,
 }
 
 /// A new image that is durable, and what it changed.

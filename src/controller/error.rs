@@ -1,3 +1,4 @@
+use super::followed::NotFollowed;
 use super::metadata_log::MetadataLogError;
 use crate::config::ConfigError;
 use crate::model::internal_topic::CLUSTER_METADATA_TOPIC;
@@ -57,6 +58,8 @@ pub enum CreateTopicError {
     Config(#[from] ConfigError),
     #[error("{0}")]
     NotStored(#[from] NotStored),
+    #[error("{0}")]
+    NotFollowed(#[from] NotFollowed),
 }
 
 #[derive(Clone, Debug, thiserror::Error)]
@@ -73,6 +76,8 @@ pub enum DeleteTopicError {
     Disabled,
     #[error("{0}")]
     NotStored(#[from] NotStored),
+    #[error("{0}")]
+    NotFollowed(#[from] NotFollowed),
 }
 
 #[derive(Clone, Debug, thiserror::Error)]
@@ -95,6 +100,8 @@ pub enum CreatePartitionsError {
     Layout(#[from] LayoutError),
     #[error("{0}")]
     NotStored(#[from] NotStored),
+    #[error("{0}")]
+    NotFollowed(#[from] NotFollowed),
 }
 
 #[derive(Clone, Debug, thiserror::Error)]

@@ -16,6 +16,7 @@ mod delete_topics;
 mod durable_file;
 mod end_checkpoint;
 mod error;
+mod followed;
 mod frame;
 mod layout;
 mod metadata_log;
@@ -30,5 +31,6 @@ pub use error::{
     AlterConfigError, CreatePartitionsError, CreateTopicError, DeleteTopicError, LayoutError,
     NotStored, ProducerIdError,
 };
+pub use followed::{Followed, NotFollowed};
 pub use metadata_log::{MetadataLog, MetadataLogError};
 pub use state::{Controller, ControllerError};

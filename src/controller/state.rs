@@ -2,7 +2,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::command::{
-    ConfigChange, ControllerCommand, Execution, MetadataUpdate, NewPartitions, NewTopic,
+    ConfigChange, ControllerCommand, Execution, MetadataUpdate, NewPartitions, NewTopic, Reply,
     TopicSelector,
 };
 use super::data_directory::{self, DataDirectoryError};
@@ -10,6 +10,7 @@ use super::error::{
     AlterConfigError, CreatePartitionsError, CreateTopicError, DeleteTopicError, NotStored,
     ProducerIdError,
 };
+use super::followed::{Followed, NotFollowed};
 use super::metadata_log::MetadataLog;
 use super::{alter_configs, create_partitions, create_topics, delete_topics};
 use crate::config::{BrokerConfig, ConfigError};
@@ -69,18 +70,18 @@ impl Controller {
 
     /// Does one command. It blocks until the change is durable.
     pub fn execute(&mut self, command: ControllerCommand) -> Execution {
-        let reply: Box<dyn FnOnce() + Send> = match command {
+        let reply: Reply<Followed> = match command {
             ControllerCommand::CreateTopics {
                 topics,
                 validate_only,
                 reply,
             } => {
                 let results = self.create_topics(&topics, validate_only);
-                Box::new(move || reply(results))
+                Box::new(move |followed| reply(in_effect(results, &followed)))
             }
             ControllerCommand::DeleteTopics { topics, reply } => {
                 let results = self.delete_topics(&topics);
-                Box::new(move || reply(results))
+                Box::new(move |followed| reply(in_effect(results, &followed)))
             }
             ControllerCommand::CreatePartitions {
                 topics,
@@ -88,7 +89,10 @@ impl Controller {
                 reply,
             } => {
                 let results = self.create_partitions(&topics, validate_only);
-                Box::new(move || reply(results))
+                Box::new(move |followed| {
+                    let results = in_effect(results, &followed).into_iter();
+                    reply(results.map(|result| result.map(drop)).collect());
+                })
             }
             ControllerCommand::AlterConfigs {
                 changes,
@@ -96,11 +100,11 @@ impl Controller {
                 reply,
             } => {
                 let results = self.alter_configs(&changes, validate_only);
-                Box::new(move || reply(results))
+                Box::new(move |_| reply(results))
             }
             ControllerCommand::AllocateProducerId { reply } => {
                 let result = self.allocate_producer_id();
-                Box::new(move || reply(result))
+                Box::new(move |_| reply(result))
             }
         };
         Execution {
@@ -156,14 +160,19 @@ impl Controller {
         &mut self,
         topics: &[NewPartitions],
         validate_only: bool,
-    ) -> Vec<Result<(), CreatePartitionsError>> {
+    ) -> Vec<Result<Arc<Topic>, CreatePartitionsError>> {
         let plans = create_partitions::plan(&self.image, &self.config, topics);
-        let committed = self
-            .commit(plans.iter().flatten().cloned().collect(), validate_only)
-            .map(drop);
-        plans
-            .into_iter()
-            .map(|plan| plan.and_then(|_| stored(&committed, ())))
+        let committed = self.commit(plans.iter().flatten().cloned().collect(), validate_only);
+        let grown = |name: &str| {
+            let image = committed.as_ref().map_err(Clone::clone)?;
+            Ok(image
+                .topic(name)
+                .expect("a topic that got partitions is in the image")
+                .clone())
+        };
+        let results = topics.iter().zip(plans);
+        results
+            .map(|(topic, plan)| plan.and_then(|_| grown(&topic.name)))
             .collect()
     }
 
@@ -236,6 +245,18 @@ fn with_online(config: &BrokerConfig, image: &MetadataImage) -> Result<BrokerCon
         &image.broker_settings(None),
         &image.broker_settings(Some(config.node_id)),
     )
+}
+
+/// The results, less those that are stored but not in effect.
+fn in_effect<E: From<NotFollowed>>(
+    results: Vec<Result<Arc<Topic>, E>>,
+    followed: &Followed,
+) -> Vec<Result<Arc<Topic>, E>> {
+    let check = |topic: Arc<Topic>| followed.check(topic.id).map(|()| topic).map_err(E::from);
+    results
+        .into_iter()
+        .map(|result| result.and_then(check))
+        .collect()
 }
 
 fn stored<T, E: From<NotStored>>(committed: &Result<(), NotStored>, value: T) -> Result<T, E> {

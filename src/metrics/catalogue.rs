@@ -72,6 +72,7 @@ catalogue! {
         FetchesWaiting => ("fetches_waiting", "Fetches that wait for data"),
         AcksWaiting => ("acks_waiting", "Produce requests that wait for their write"),
         Partitions => ("partitions", "Partitions that this shard owns"),
+        PartitionsNotOpen => ("partitions_not_open", "Partitions that this shard owns and could not open, on a full disk mostly; they answer KAFKA_STORAGE_ERROR and are tried again"),
         Groups => ("groups", "Consumer groups, those included that have nothing but committed offsets"),
         GroupMembers => ("group_members", "Members of consumer groups"),
         GroupBytes => ("group_bytes", "What consumer groups, their members and committed offsets take in memory, roughly"),

@@ -265,8 +265,18 @@ pub const SCAN_BUFFER_BYTES: usize = 1024 * 1024;
 /// Messages from threads that run no executor, waiting for a shard. At the limit the thread waits.
 pub const FOREIGN_MESSAGES_MAX: usize = 1024;
 
-/// How long the controller waits for the shards to follow a change before it answers all the same, with a line in the log.
+/// How long after one attempt to open the partitions that could not be opened the next one follows.
+pub const PENDING_PARTITIONS_RETRY_MS: u64 = 1_000;
+
+/// Stray directories that the line about them names; of the others it says how many there are.
+pub const STRAYS_NAMED_MAX: usize = 8;
+
+/// How long the controller waits for the shards to follow a change before it answers that it was not done in time (REQUEST_TIMED_OUT).
+/// The change is stored by then, and a shard that is late follows it all the same, in its turn.
 pub const FOLLOW_METADATA_MS: u64 = 60_000;
+
+/// How long the controller waits for a shard before it says in the log that it does, each time.
+pub const FOLLOW_METADATA_TELL_MS: u64 = 5_000;
 
 /// How long a stopping broker keeps connections open for answers to leave.
 pub const DRAIN_MS: u64 = 2_000;

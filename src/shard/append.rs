@@ -79,12 +79,12 @@ impl Shard {
         token: AppendToken,
         at_once_bytes: &mut usize,
     ) {
-        let Some(partition) = self.partition(item.partition) else {
-            let why = match self.is_stopping() {
-                true => PartitionError::Stopping,
-                false => PartitionError::Unknown(item.partition),
-            };
-            return self.refuse_append(token, why);
+        let partition = match self.hosted(item.partition) {
+            Ok(partition) => partition,
+            Err(_) if self.is_stopping() => {
+                return self.refuse_append(token, PartitionError::Stopping);
+            }
+            Err(why) => return self.refuse_append(token, why),
         };
         if let Err(why) = self.check_takes(&partition, BatchSource::Producer) {
             return self.refuse_append(token, why);

@@ -8,13 +8,13 @@ use smallvec::SmallVec;
 use crate::group::{GroupAnswer, GroupError, GroupRequest};
 use crate::io::clock::Monotonic;
 use crate::io::disk::DiskError;
-use crate::metadata::{MetadataDelta, MetadataImage};
 use crate::model::{LeaderEpoch, Offset, TimestampMs, TopicPartition};
 use crate::partition::leader::ProducerRefusal;
 use crate::record::InvalidBatch;
 use crate::shard::call::{CallSlot, ReplyTo};
 use crate::shard::disk_guard::Room;
 use crate::shard::long_poll::LongPoll;
+use crate::shard::metadata::MetadataChange;
 use crate::storage::file_error::FileError;
 use crate::storage::producer_state::ActiveProducer;
 use crate::storage::reader::ReadError;
@@ -45,11 +45,7 @@ pub enum Command {
     LogSizes(ReplyTo<Vec<LogSize>>),
     Producers(Vec<TopicPartition>, ReplyTo<Vec<ProducersReply>>),
     Groups(Vec<GroupItem>, ReplyTo<Vec<GroupReply>>),
-    ApplyMetadata(
-        Arc<MetadataImage>,
-        Arc<MetadataDelta>,
-        ReplyTo<Result<(), String>>,
-    ),
+    ApplyMetadata(MetadataChange),
     /// Flush and checkpoint everything; nothing is appended afterwards.
     Stop(ReplyTo<Result<(), String>>),
 }
@@ -59,6 +55,8 @@ pub enum Command {
 pub enum PartitionError {
     #[error("partition {0} is not here")]
     Unknown(TopicPartition),
+    #[error("it is not open yet: {0}")]
+    NotOpened(Arc<str>),
     #[error("leader epoch {given} is older than {current}")]
     FencedLeaderEpoch {
         given: LeaderEpoch,
@@ -244,6 +242,13 @@ pub type DeleteRecordsReply = Result<Offset, PartitionError>;
 pub struct LogSize {
     pub partition: TopicPartition,
     pub size_bytes: u64,
+}
+
+/// A new partition that could not be opened, and is tried again.
+#[derive(Clone, Debug)]
+pub struct UnopenedPartition {
+    pub partition: TopicPartition,
+    pub why: Arc<str>,
 }
 
 /// A request to the coordinator of a group.

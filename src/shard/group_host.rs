@@ -163,6 +163,8 @@ impl Shard {
     fn coordinator_of(&self, partition: TopicPartition) -> Result<Rc<HostedGroups>, GroupError> {
         let hosted = self.groups().hosted.borrow();
         match hosted.get(&partition) {
+            // Its groups are loaded when it is open; until then there is nobody else to ask.
+            None if self.pending().why(partition).is_some() => Err(GroupError::CoordinatorLoading),
             None => Err(GroupError::NotCoordinator),
             Some(_) if self.is_stopping() => Err(GroupError::NotCoordinator),
             Some(groups) if !groups.is_loaded() => Err(GroupError::CoordinatorLoading),

@@ -106,7 +106,8 @@ fn batches_of(writes: Vec<GroupWrite>, now: TimestampMs) -> Vec<GroupBatch> {
 fn refusal(error: &PartitionError) -> WriteRefused {
     match error {
         PartitionError::InvalidBatch(InvalidBatch::TooLarge { .. }) => WriteRefused::TooLarge,
-        PartitionError::NoRoom(_)
+        PartitionError::NotOpened(_)
+        | PartitionError::NoRoom(_)
         | PartitionError::DiskFull(_)
         | PartitionError::Shortage(_)
         | PartitionError::InvalidBatch(_)

@@ -49,6 +49,7 @@ impl Shard {
                 self.publish_group_gauges();
             }
             self.remove_deleted_files();
+            self.remove_due_strays();
             if now >= disk_bytes_due {
                 disk_bytes_due = now + Duration::from_millis(DISK_BYTES_MS);
                 self.publish_disk_bytes();

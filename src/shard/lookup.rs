@@ -73,9 +73,7 @@ impl Shard {
 
     async fn list_offset(&self, item: ListOffsetsItem) -> ListOffsetsReply {
         loop {
-            let partition = self
-                .partition(item.partition)
-                .ok_or(PartitionError::Unknown(item.partition))?;
+            let partition = self.hosted(item.partition)?;
             match self.look_up(&partition, item).await {
                 Err(LookUpError::SegmentReplaced) => {
                     executor::sleep(Duration::from_millis(1)).await;
@@ -194,9 +192,7 @@ impl Shard {
     }
 
     fn epoch_end(&self, item: EpochEndItem) -> EpochEndReply {
-        let partition = self
-            .partition(item.partition)
-            .ok_or(PartitionError::Unknown(item.partition))?;
+        let partition = self.hosted(item.partition)?;
         let leader = partition.leader.borrow();
         check_epoch(leader.epoch(), item.current_epoch)?;
         if item.epoch > leader.epoch() {
@@ -226,7 +222,7 @@ impl Shard {
         reply: ReplyTo<Vec<ProducersReply>>,
     ) {
         self.answer_each(partitions, reply, |shard, id| {
-            let partition = shard.partition(id).ok_or(PartitionError::Unknown(id))?;
+            let partition = shard.hosted(id)?;
             Ok(partition.leader.borrow().producers().active_producers())
         });
     }
@@ -253,7 +249,7 @@ impl Shard {
         id: TopicPartition,
         before: DeleteBefore,
     ) -> DeleteRecordsReply {
-        let partition = self.partition(id).ok_or(PartitionError::Unknown(id))?;
+        let partition = self.hosted(id)?;
         if let Some(why) = self.log_dir().failure() {
             return Err(PartitionError::LogDirOffline(why));
         }

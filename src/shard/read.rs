@@ -178,9 +178,7 @@ impl Shard {
 
     /// What the partition has, unread.
     fn offer(&self, item: &ReadItem) -> ReadReply {
-        let partition = self
-            .partition(item.partition)
-            .ok_or(PartitionError::Unknown(item.partition))?;
+        let partition = self.hosted(item.partition)?;
         let leader = partition.leader.borrow();
         check_read(&leader, item)?;
         let bytes = counted_bytes(leader.ahead(item.offset), item.max_bytes);
@@ -206,9 +204,12 @@ impl Shard {
         item: ReadItem,
         progress: &mut ReadProgress,
     ) -> Option<Box<PendingRead>> {
-        let Some(partition) = self.partition(item.partition) else {
-            progress.add(Err(PartitionError::Unknown(item.partition)));
-            return None;
+        let partition = match self.hosted(item.partition) {
+            Ok(partition) => partition,
+            Err(why) => {
+                progress.add(Err(why));
+                return None;
+            }
         };
         let leader = partition.leader.borrow();
         if let Err(error) = check_read(&leader, &item) {

@@ -24,8 +24,12 @@ use crate::shard::group_host::GroupHost;
 use crate::shard::hosted::{HostedLeader, HostedPartition};
 use crate::shard::log_dir::LogDir;
 use crate::shard::memory_share::MemoryShare;
+use crate::shard::metadata::MetadataChange;
+use crate::shard::metadata_queue::MetadataQueue;
+use crate::shard::pending_partitions::PendingPartitions;
 use crate::shard::retention_clock::RetentionClock;
 use crate::shard::router::Router;
+use crate::shard::stray_directories::StrayDirectories;
 use crate::shard::sync::SyncGroup;
 use crate::storage::log::LogId;
 use crate::storage::open_files::OpenFiles;
@@ -53,6 +57,8 @@ pub struct Shard {
     config: RefCell<Arc<BrokerConfig>>,
     image: RefCell<Arc<MetadataImage>>,
     partitions: RefCell<FxHashMap<TopicPartition, Rc<HostedPartition>>>,
+    pending: PendingPartitions,
+    metadata_queue: MetadataQueue<MetadataChange>,
     next_log_id: Cell<u64>,
     pool: ChunkPool,
     files: OpenFiles,
@@ -63,6 +69,7 @@ pub struct Shard {
     groups: GroupHost,
     retention_clock: RefCell<RetentionClock>,
     deleted_files: RefCell<DeletedFiles>,
+    stray_directories: RefCell<StrayDirectories>,
     turn: Signal,
     dirty: RefCell<Vec<Rc<HostedPartition>>>,
     active: RefCell<Vec<Rc<HostedPartition>>>,
@@ -84,6 +91,8 @@ impl Shard {
             config: RefCell::new(parts.config),
             image: RefCell::new(image),
             partitions: RefCell::default(),
+            pending: PendingPartitions::default(),
+            metadata_queue: MetadataQueue::default(),
             next_log_id: Cell::new(0),
             pool: ChunkPool::new(parts.memory.free_chunks_bytes),
             ahead: ReadAhead::new(parts.memory.read_blocks_bytes, files.clone(), parts.metrics),
@@ -94,6 +103,7 @@ impl Shard {
             groups: GroupHost::default(),
             retention_clock: RefCell::default(),
             deleted_files: RefCell::default(),
+            stray_directories: RefCell::default(),
             turn: Signal::new(),
             dirty: RefCell::default(),
             active: RefCell::default(),
@@ -108,6 +118,7 @@ impl Shard {
     pub fn start(self: &Rc<Self>) {
         executor::spawn_local(self.clone().flush_turns()).detach();
         executor::spawn_local(self.clone().keep_house()).detach();
+        executor::spawn_local(self.clone().follow_metadata()).detach();
         executor::spawn_local(self.clone().write_groups()).detach();
         executor::spawn_local(self.clone().tick_groups()).detach();
         self.open_groups();
@@ -161,7 +172,7 @@ impl Shard {
             Command::LogSizes(reply) => self.log_sizes(reply),
             Command::Producers(partitions, reply) => self.active_producers(partitions, reply),
             Command::Groups(items, reply) => self.ask_groups(items, reply),
-            Command::ApplyMetadata(image, delta, reply) => self.apply_metadata(image, delta, reply),
+            Command::ApplyMetadata(change) => self.metadata_queue.push(change),
             Command::Stop(reply) => {
                 let shard = self.clone();
                 executor::spawn_local(async move {
@@ -210,9 +221,16 @@ impl Shard {
         self.image.borrow().clone()
     }
 
-    pub(super) fn set_image(&self, image: Arc<MetadataImage>, config: Arc<BrokerConfig>) {
+    pub(super) fn set_image(&self, image: Arc<MetadataImage>) {
         *self.image.borrow_mut() = image;
+    }
+
+    pub(super) fn set_config(&self, config: Arc<BrokerConfig>) {
         *self.config.borrow_mut() = config;
+    }
+
+    pub(super) fn metadata_queue(&self) -> &MetadataQueue<MetadataChange> {
+        &self.metadata_queue
     }
 
     pub(super) fn files(&self) -> &OpenFiles {
@@ -265,10 +283,19 @@ impl Shard {
         self.is_stopping.set(true);
     }
 
+    pub(super) fn stray_directories(&self) -> &RefCell<StrayDirectories> {
+        &self.stray_directories
+    }
+
     // ---- partitions
 
     pub(super) fn partition(&self, id: TopicPartition) -> Option<Rc<HostedPartition>> {
         self.partitions.borrow().get(&id).cloned()
+    }
+
+    /// Those that belong here and could not be opened.
+    pub fn pending(&self) -> &PendingPartitions {
+        &self.pending
     }
 
     pub(super) fn partitions(&self) -> Vec<Rc<HostedPartition>> {
@@ -383,6 +410,8 @@ impl Shard {
         );
         self.metrics
             .set_gauge(Gauge::Partitions, self.partitions.borrow().len() as u64);
+        self.metrics
+            .set_gauge(Gauge::PartitionsNotOpen, self.pending.len() as u64);
     }
 }
 

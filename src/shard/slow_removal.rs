@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use crate::io::{blocking, executor};
 use crate::model::limits::{REMOVAL_STEP_BYTES, REMOVAL_STEP_MS};
+use crate::shard::disk_guard::Room;
+use crate::shard::log_dir::LogDir;
 
 /// Cuts a file that is about to be removed, until little is left of it. Whoever still reads it finds its end, and looks for the records
 /// elsewhere. Completes without having done anything where the file is small, missing, or has another name too, and early where
@@ -39,6 +41,18 @@ pub(super) async fn shrink_all(
         shrink(path, &is_space_short).await?;
     }
     Ok(())
+}
+
+/// Removes a directory that is no partition's any more, with all that is in it. What cannot be removed stays until the next start.
+pub(super) async fn remove_directory(path: PathBuf, log_dir: &LogDir) {
+    let shown = path.display().to_string();
+    let is_space_short = || log_dir.room() != Room::Free;
+    if let Err(error) = shrink_all(path.clone(), is_space_short).await {
+        tracing::warn!(path = shown, %error, "a deleted partition's files were not cut");
+    }
+    if let Err(error) = blocking::run(move || std::fs::remove_dir_all(&path)).await {
+        tracing::warn!(path = shown, %error, "a deleted partition's files stay until the next start");
+    }
 }
 
 /// One step; the bytes that are left, or 0 where no further step is worth it.

@@ -23,6 +23,13 @@ impl FileError {
         Shortage::of(&self.source)
     }
 
+    /// Whether the disk can no longer be trusted: it failed to read or write, or nobody knows what a failed fsync left.
+    pub fn is_of_a_broken_disk(&self) -> bool {
+        let number = self.source.raw_os_error();
+        let is_broken = number.is_some_and(|number| [libc::EIO, libc::EROFS].contains(&number));
+        self.shortage().is_none() && (is_broken || self.operation.starts_with("sync"))
+    }
+
     /// For `map_err`: names the operation and its path.
     pub fn of(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| Self {

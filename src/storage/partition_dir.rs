@@ -2,13 +2,11 @@ use std::fmt;
 
 use crate::model::{PartitionIndex, TopicId, TopicName};
 
-const DELETED_SUFFIX: &str = "-delete";
-
 /// The longest name of a directory entry (NAME_MAX).
 const FILE_NAME_BYTES_MAX: usize = 255;
 
-/// A topic id as 32 hex digits.
-const TOPIC_ID_DIGITS: usize = 32;
+/// A UUID as hex digits.
+const UNIQUE_DIGITS: usize = 32;
 
 /// The directory of one partition, `<topic>-<partition>` as in Kafka. The last `-` divides, so every topic name is safe.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -34,51 +32,92 @@ impl fmt::Display for PartitionDirName {
     }
 }
 
-/// The directory of a partition whose topic was deleted, until its files are gone: `<topic>-<partition>.<topic id>-delete`.
+/// Why a directory is no partition's any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Removal {
+    /// Its topic was deleted.
+    Deleted,
+    /// A start or a new topic found it, and no topic has it.
+    Stray,
+}
+
+impl Removal {
+    const ALL: [Self; 2] = [Self::Deleted, Self::Stray];
+
+    fn suffix(self) -> &'static str {
+        match self {
+            Self::Deleted => "-delete",
+            Self::Stray => "-stray",
+        }
+    }
+}
+
+/// A directory that is no partition's any more, until its files are gone: `<topic>-<partition>.<32 hex digits>-delete` or `-stray`, as
+/// in Kafka.
 ///
-/// It never reads as a live partition, since that ends in a number. The id keeps apart two topics that had one name. The
-/// topic's name is for people only, and cut where the whole would be too long for a file name.
+/// It never reads as a live partition, since that ends in a number. The digits, of the topic's id or random ones, keep apart what had
+/// one name. The topic's name is for people only, and cut where the whole would be too long for a file name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct DeletedDirName {
-    pub topic_id: TopicId,
-    pub partition: PartitionIndex,
+pub struct RemovedDirName {
+    pub removal: Removal,
+    partition: PartitionIndex,
+    unique: uuid::Uuid,
     topic_shown: String,
 }
 
-impl DeletedDirName {
-    pub fn new(topic: &TopicName, topic_id: TopicId, partition: PartitionIndex) -> Self {
-        let fixed_bytes = format!("-{partition}.").len() + TOPIC_ID_DIGITS + DELETED_SUFFIX.len();
+impl RemovedDirName {
+    pub fn deleted(topic: &TopicName, topic_id: TopicId, partition: PartitionIndex) -> Self {
+        Self::new(Removal::Deleted, topic, partition, topic_id.0)
+    }
+
+    /// Another name at each call.
+    pub fn stray(topic: &TopicName, partition: PartitionIndex) -> Self {
+        Self::new(Removal::Stray, topic, partition, uuid::Uuid::new_v4())
+    }
+
+    fn new(
+        removal: Removal,
+        topic: &TopicName,
+        partition: PartitionIndex,
+        unique: uuid::Uuid,
+    ) -> Self {
+        let fixed_bytes = format!("-{partition}.").len() + UNIQUE_DIGITS + removal.suffix().len();
         let shown_bytes = topic.as_str().len().min(FILE_NAME_BYTES_MAX - fixed_bytes);
         Self {
-            topic_id,
+            removal,
             partition,
+            unique,
             topic_shown: topic.as_str()[..shown_bytes].to_owned(),
         }
     }
 
     /// Reads a name; `None` for every other directory.
     pub fn parse(name: &str) -> Option<Self> {
-        let (rest, topic_id) = name.strip_suffix(DELETED_SUFFIX)?.rsplit_once('.')?;
+        let with_suffix = |removal: Removal| Some((removal, name.strip_suffix(removal.suffix())?));
+        let (removal, rest) = Removal::ALL.into_iter().find_map(with_suffix)?;
+        let (rest, unique) = rest.rsplit_once('.')?;
         let (topic, partition) = rest.rsplit_once('-')?;
-        if topic_id.len() != TOPIC_ID_DIGITS {
+        if unique.len() != UNIQUE_DIGITS {
             return None;
         }
         Some(Self {
-            topic_id: TopicId(uuid::Uuid::try_parse(topic_id).ok()?),
+            removal,
             partition: parse_partition(partition)?,
+            unique: uuid::Uuid::try_parse(unique).ok()?,
             topic_shown: topic.to_owned(),
         })
     }
 }
 
-impl fmt::Display for DeletedDirName {
+impl fmt::Display for RemovedDirName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{}-{}.{}{DELETED_SUFFIX}",
+            "{}-{}.{}{}",
             self.topic_shown,
             self.partition,
-            self.topic_id.0.simple()
+            self.unique.simple(),
+            self.removal.suffix()
         )
     }
 }
@@ -135,17 +174,27 @@ mod tests {
     }
 
     #[test]
-    fn a_deleted_directory_reads_back_and_is_never_a_live_one() {
-        for name in ["orders", "a-1.b-2", "x-delete"] {
-            let dir = DeletedDirName::new(&topic(name), id(0xfeed), PartitionIndex(3));
-            assert_eq!(DeletedDirName::parse(&dir.to_string()), Some(dir.clone()));
-            assert_eq!(PartitionDirName::parse(&dir.to_string()), None);
+    fn a_removed_directory_reads_back_and_is_never_a_live_one() {
+        for name in ["orders", "a-1.b-2", "x-delete", "x-stray"] {
+            let (name, partition) = (topic(name), PartitionIndex(3));
+            for dir in [
+                RemovedDirName::deleted(&name, id(0xfeed), partition),
+                RemovedDirName::stray(&name, partition),
+            ] {
+                assert_eq!(RemovedDirName::parse(&dir.to_string()), Some(dir.clone()));
+                assert_eq!(PartitionDirName::parse(&dir.to_string()), None);
+            }
         }
-        let live = PartitionDirName {
-            topic: topic("x-0.0000000000000000000000000000feed-delete"),
-            partition: PartitionIndex(0),
-        };
-        assert_eq!(DeletedDirName::parse(&live.to_string()), None);
+        for live in [
+            "x-0.0000000000000000000000000000feed-delete",
+            "x-0.0000000000000000000000000000feed-stray",
+        ] {
+            let live = PartitionDirName {
+                topic: topic(live),
+                partition: PartitionIndex(0),
+            };
+            assert_eq!(RemovedDirName::parse(&live.to_string()), None);
+        }
     }
 
     #[test]
@@ -157,10 +206,19 @@ mod tests {
             partition,
         };
         assert!(live.to_string().len() <= FILE_NAME_BYTES_MAX);
-        let first = DeletedDirName::new(&long, id(1), partition);
-        let second = DeletedDirName::new(&long, id(2), partition);
-        assert_eq!(first.to_string().len(), FILE_NAME_BYTES_MAX);
-        assert_ne!(first.to_string(), second.to_string());
-        assert_eq!(DeletedDirName::parse(&first.to_string()), Some(first));
+        let names = [
+            RemovedDirName::deleted(&long, id(1), partition),
+            RemovedDirName::deleted(&long, id(2), partition),
+            RemovedDirName::stray(&long, partition),
+            RemovedDirName::stray(&long, partition),
+        ];
+        for (index, name) in names.iter().enumerate() {
+            assert_eq!(name.to_string().len(), FILE_NAME_BYTES_MAX);
+            assert_eq!(
+                RemovedDirName::parse(&name.to_string()).as_ref(),
+                Some(name)
+            );
+            assert!(!names[..index].contains(name));
+        }
     }
 }

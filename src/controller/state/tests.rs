@@ -10,6 +10,8 @@ struct TestController {
     directory: tempfile::TempDir,
     controller: Controller,
     config: BrokerConfig,
+    /// What becomes of the next change at the shards.
+    followed: Option<Followed>,
 }
 
 impl TestController {
@@ -25,6 +27,7 @@ impl TestController {
             directory,
             controller,
             config,
+            followed: None,
         }
     }
 
@@ -33,6 +36,7 @@ impl TestController {
             directory,
             controller,
             config,
+            followed,
         } = self;
         drop(controller);
         let controller = Controller::open(directory.path(), &config).unwrap();
@@ -40,6 +44,7 @@ impl TestController {
             directory,
             controller,
             config,
+            followed,
         }
     }
 
@@ -56,7 +61,7 @@ impl TestController {
             receiver.try_recv().is_err(),
             "nobody is told before the update was followed"
         );
-        (execution.reply)();
+        (execution.reply)(self.followed.take().unwrap_or_default());
         (receiver.recv().unwrap(), execution.update)
     }
 
@@ -520,4 +525,50 @@ fn the_brokers_own_topics_are_neither_deleted_nor_given_more_partitions() {
     assert!(matches!(added[0], Err(CreatePartitionsError::Internal(_))));
     let image = controller.controller.image();
     assert_eq!(image.topic(OFFSETS_TOPIC).unwrap().partition_count(), 3);
+}
+
+#[test]
+fn a_stored_topic_whose_partitions_are_not_open_is_no_success_and_stays() {
+    let mut controller = TestController::new();
+    controller.create(vec![topic("a", 1)])[0].as_ref().unwrap();
+    let mut late = Followed::default();
+    late.note_late();
+    controller.followed = Some(late.clone());
+    let created = controller.create(vec![topic("b", 1), topic("a", 1)]);
+    assert!(matches!(
+        created[0],
+        Err(CreateTopicError::NotFollowed(NotFollowed::Late))
+    ));
+    // Why nothing was stored says more.
+    assert!(matches!(created[1], Err(CreateTopicError::Exists(_))));
+    let again = controller.create(vec![topic("b", 1)]);
+    assert!(matches!(again[0], Err(CreateTopicError::Exists(_))));
+
+    let mut unopened = Followed::default();
+    let id = controller.controller.image().topic("a").unwrap().id;
+    unopened.note_unopened(id, "full".into());
+    controller.followed = Some(unopened);
+    let grow = |name: &str| NewPartitions {
+        name: name.into(),
+        total_count: 2,
+        assignments: None,
+    };
+    let grown = controller.add_partitions(vec![grow("a"), grow("b")]);
+    assert!(matches!(
+        &grown[..],
+        [
+            Err(CreatePartitionsError::NotFollowed(NotFollowed::Unopened {
+                partition_count: 1,
+                ..
+            })),
+            Ok(())
+        ]
+    ));
+    controller.followed = Some(late);
+    let deleted = controller.delete(vec![TopicSelector::Name("a".into())]);
+    assert!(matches!(
+        deleted[0],
+        Err(DeleteTopicError::NotFollowed(NotFollowed::Late))
+    ));
+    assert!(controller.controller.image().topic("a").is_none());
 }

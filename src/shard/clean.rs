@@ -349,6 +349,24 @@ impl Shard {
             self.discard(partition, group).await;
             return Err(error);
         }
+        let swap = Arc::new(Swap::new(&directory, &group.base_offsets()));
+        let mut taken = 0;
+        // This leaves the old files alone, so on a full disk they just stay.
+        let decided = self.swap(&swap, &mut taken, Swap::DECIDING_STEPS).await;
+        if let Err(error) = decided {
+            if error.is_disk_full() && Swap::is_undecided(taken) {
+                partition
+                    .leader
+                    .borrow_mut()
+                    .log_mut()
+                    .end_swap(group, None);
+                drop(turn);
+                self.discard(partition, group).await;
+            } else {
+                self.fail_partition(partition, &error);
+            }
+            return Err(error.into());
+        }
         // From here on nobody opens the old files any more; who wants to read them waits for the cleaned one.
         let log = partition.log_id();
         for segment in group.segments() {
@@ -357,7 +375,6 @@ impl Shard {
                 .await;
             segment.retire().await;
         }
-        let swap = Swap::new(&directory, &group.base_offsets());
         let replaced = group.base_offsets();
         let linked = blocking::run(move || {
             // Without the second name its space is freed at once, which is all.
@@ -375,7 +392,8 @@ impl Shard {
             segments.collect::<Vec<_>>()
         });
         let linked = linked.await;
-        if let Err(error) = self.swap(swap).await {
+        let step_count = swap.steps().len();
+        if let Err(error) = self.swap(&swap, &mut taken, step_count).await {
             // How far it came is only known to the next start.
             self.fail_partition(partition, &error);
             return Err(error.into());
@@ -406,18 +424,21 @@ impl Shard {
         Ok(())
     }
 
-    /// Takes the steps of the swap, and waits for descriptors where one needs them and there are none.
-    async fn swap(&self, swap: Swap) -> Result<(), FileError> {
-        let swap = Arc::new(swap);
-        let mut taken = 0;
+    /// Takes the steps of the swap `until` so many are taken, and waits for descriptors where one needs them and there are none.
+    async fn swap(
+        &self,
+        swap: &Arc<Swap>,
+        taken: &mut usize,
+        until: usize,
+    ) -> Result<(), FileError> {
         loop {
-            let steps = swap.clone();
+            let (steps, mut taken_now) = (swap.clone(), *taken);
             let run = blocking::run(move || {
-                let result = steps.run_on(&mut taken);
-                (taken, result)
+                let result = steps.run_on(&mut taken_now, until);
+                (taken_now, result)
             });
             let (taken_now, result) = run.await;
-            taken = taken_now;
+            *taken = taken_now;
             match result {
                 Err(error) if error.shortage() == Some(Shortage::Descriptors) => {
                     self.metrics().count(Counter::ShortageRetries, 1);

@@ -14,6 +14,7 @@ use crate::record::encode::BatchBuilder;
 
 use super::atomic_file;
 use super::checkpoint::{CHECKPOINT_FILE, PartitionCheckpoint, RecoveryPoint};
+use super::cleaner::swap::{self, Swap};
 use super::fault_point::planned::{self, Fault};
 use super::index_builder::{IndexBuilder, IndexLengths};
 use super::index_files::{self, IndexTail};
@@ -24,7 +25,7 @@ use super::producer_snapshot;
 use super::producer_state::{ProducerBatch, ProducerState};
 use super::recovery::{Recovered, RecoveryRules, recover};
 use super::segment_indexes::SegmentIndexes;
-use super::segment_name::{SegmentFileKind, SegmentFileName, spare_file};
+use super::segment_name::{CLEANED_SUFFIX, SegmentFileKind, SegmentFileName, spare_file};
 use super::snapshot::Snapshot;
 
 const RULES: RecoveryRules = RecoveryRules {
@@ -317,6 +318,58 @@ fn a_recovery_that_stops_anywhere_is_done_again_and_needs_no_space() {
         };
         sweep(0, prepare, |fault| fault != Fault::DiskFull, start);
     }
+}
+
+#[test]
+fn a_swap_that_stops_anywhere_leaves_the_old_segments_or_the_cleaned_one() {
+    let write_cleaned = |dir: &Path| {
+        let mut indexes = IndexBuilder::new(Offset(0), RULES.index_interval_bytes);
+        let mut bytes = Vec::new();
+        for base_offset in (0..60).step_by(10) {
+            let position = FilePosition(bytes.len() as u64);
+            indexes.on_batch(Offset(base_offset + 9), TimestampMs(base_offset), position);
+            bytes.extend(batch(base_offset));
+        }
+        indexes.seal();
+        fs::write(swap::cleaned_log_path(dir, Offset(0)), bytes).unwrap();
+        let tail = IndexTail::of(&indexes, IndexLengths::default());
+        tail.write_with_suffix(dir, CLEANED_SUFFIX).unwrap();
+    };
+    let run = |dir: &Path| {
+        Swap::new(dir, &[Offset(0), Offset(30)])
+            .run()
+            .map_err(as_text)
+    };
+    sweep(0, write_cleaned, |_| true, run);
+    // Once it is decided it needs no more space.
+    let decide = |dir: &Path| {
+        write_cleaned(dir);
+        let swap = Swap::new(dir, &[Offset(0), Offset(30)]);
+        swap.run_on(&mut 0, Swap::DECIDING_STEPS).unwrap();
+    };
+    let go_on = |dir: &Path| {
+        let swap = Swap::new(dir, &[Offset(0), Offset(30)]);
+        let (mut taken, all) = (Swap::DECIDING_STEPS, swap.steps().len());
+        swap.run_on(&mut taken, all).map_err(as_text)
+    };
+    sweep(0, decide, |fault| fault != Fault::DiskFull, go_on);
+}
+
+#[test]
+fn a_swap_that_found_no_room_has_changed_nothing() {
+    let dir = partition_directory();
+    fs::write(swap::cleaned_log_path(dir.path(), Offset(0)), batch(0)).unwrap();
+    let mut taken = 0;
+    let swap = Swap::new(dir.path(), &[Offset(0), Offset(30)]);
+    let (decided, _) = planned::with(0, Fault::DiskFull, || {
+        swap.run_on(&mut taken, Swap::DECIDING_STEPS)
+    });
+    assert!(decided.unwrap_err().is_disk_full());
+    assert!(Swap::is_undecided(taken));
+    swap::remove_cleaned(dir.path(), Offset(0)).unwrap();
+    let recovered = recover(dir.path(), partition(), &RULES).unwrap();
+    assert_whole(&recovered, dir.path(), 0, "given up");
+    assert_eq!(recovered.sealed.len(), 2);
 }
 
 /// The log is cut below its recovery point and there is no room for another checkpoint file.

@@ -12,6 +12,7 @@
 //! comes behind it can be done twice. So whatever moment the process dies at, the log is the old one or the cleaned one.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use tracing::{error, info};
@@ -37,8 +38,10 @@ pub enum Step {
     SyncDir(PathBuf),
     /// The rename that decides: the file must be there.
     Decide { from: PathBuf, to: PathBuf },
-    /// If the file is there.
+    /// If the file is there; it takes the place of one of that name.
     Rename { from: PathBuf, to: PathBuf },
+    /// If the file is there. Where the disk has no room for its name neither of the two stays: missing indexes are made anew.
+    PlaceIndex { from: PathBuf, to: PathBuf },
     /// If the file is there.
     Remove(PathBuf),
 }
@@ -51,13 +54,28 @@ impl Step {
             Self::Decide { from, to } => {
                 fault_point::growth(|| fs::rename(from, to)).map_err(FileError::of("rename", from))
             }
-            Self::Rename { from, to } => match fault_point::growth(|| fs::rename(from, to)) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    Err(FileError::of("rename", from)(error))
+            Self::Rename { from, to } => {
+                if_there(fault_point::change(|| fs::rename(from, to)), from)
+            }
+            Self::PlaceIndex { from, to } => {
+                match if_there(fault_point::growth(|| fs::rename(from, to)), from) {
+                    Err(error) if error.is_disk_full() => {
+                        atomic_file::remove(from)?;
+                        atomic_file::remove(to)
+                    }
+                    placed => placed,
                 }
-                _ => Ok(()),
-            },
+            }
         }
+    }
+}
+
+fn if_there(renamed: io::Result<()>, from: &Path) -> Result<(), FileError> {
+    match renamed {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(FileError::of("rename", from)(error))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -81,6 +99,14 @@ impl Swap {
         }
     }
 
+    /// So many steps decide; they leave the files alone that are replaced.
+    pub const DECIDING_STEPS: usize = 3;
+
+    /// Whether a step that failed for want of space after `taken` steps has changed nothing: then what was cleaned can be given up.
+    pub fn is_undecided(taken: usize) -> bool {
+        taken < Self::DECIDING_STEPS - 1
+    }
+
     /// Everything to be done, in order.
     pub fn steps(&self) -> Vec<Step> {
         let decision = Step::Decide {
@@ -100,7 +126,7 @@ impl Swap {
             steps.extend(files.map(|name| Step::Remove(self.dir.join(name))));
         }
         for kind in [SegmentFileKind::OffsetIndex, SegmentFileKind::TimeIndex] {
-            steps.push(Step::Rename {
+            steps.push(Step::PlaceIndex {
                 from: self.path(kind, CLEANED_SUFFIX),
                 to: self.path(kind, ""),
             });
@@ -117,13 +143,13 @@ impl Swap {
 
     /// Takes every step. Blocks. After an error nobody knows how far it came: a start finds out.
     pub fn run(&self) -> Result<(), FileError> {
-        self.run_on(&mut 0)
+        self.run_on(&mut 0, self.steps().len())
     }
 
-    /// Takes the steps that come after the first `taken` ones, and counts them there. Blocks. A step that failed for want of a descriptor
-    /// has not begun, and may be taken again.
-    pub fn run_on(&self, taken: &mut usize) -> Result<(), FileError> {
-        for step in self.steps().iter().skip(*taken) {
+    /// Takes the steps that come after the first `taken` ones, `until` as many are taken, and counts them there. Blocks. A step that failed
+    /// for want of a descriptor has not begun, and may be taken again.
+    pub fn run_on(&self, taken: &mut usize, until: usize) -> Result<(), FileError> {
+        for step in self.steps()[..until].iter().skip(*taken) {
             step.take()?;
             *taken += 1;
         }

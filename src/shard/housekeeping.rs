@@ -68,7 +68,9 @@ impl Shard {
         }
     }
 
-    /// Cuts a full segment to its exact length, stores its indexes, and then a checkpoint that says so.
+    /// Cuts a full segment to its exact length, stores its indexes, and then a checkpoint that says so. A start that comes between two of
+    /// these finds zeros at the segment's end, or no whole indexes; both it puts right from the batches, since its recovery point still lies
+    /// in this segment or before it.
     async fn seal(self: &Rc<Self>, partition: &Rc<HostedPartition>, segment: ToSeal) {
         while let Err(error) = self.cut(&segment).await {
             if error.shortage().is_none() {

@@ -202,7 +202,8 @@ impl Shard {
         true
     }
 
-    /// The log goes on in a new segment, which has no space until something is appended. Completes when the one before is sealed.
+    /// The log goes on in a new segment, which has no space until something is appended. Completes when the one before is sealed. In memory
+    /// first: a start that finds no file of the new segment lets the log end in the one before, at the same offset.
     pub(super) async fn roll_now(self: &Rc<Self>, partition: &Rc<HostedPartition>) {
         // Who prepares space may be about to roll by itself.
         if partition.flags.is_preparing.get() || partition.flags.is_gone.get() {

@@ -14,12 +14,8 @@ const NEWEST: i64 = -3;
 
 const NONE: i64 = -1;
 
-/// Nothing but DeleteRecords deletes here, and compressed records are not looked at.
-const SETTINGS: &[(&str, &str)] = &[
-    ("retention.ms", "-1"),
-    ("segment.bytes", "1048576"),
-    ("corelog.record.validation", "header"),
-];
+/// Nothing but DeleteRecords deletes here.
+const SETTINGS: &[(&str, &str)] = &[("retention.ms", "-1"), ("segment.bytes", "1048576")];
 
 fn batch_at(timestamps: &[i64], value_bytes: usize) -> Bytes {
     let mut batch = BatchBuilder::new();
@@ -101,7 +97,12 @@ fn a_lookup_by_time_passes_over_a_batch_that_does_not_read() {
     let data = new_directory();
     let broker = Broker::start(data.path(), &[]);
     let mut client = broker.client();
-    create_topic(&mut client, "t", 1, SETTINGS);
+    // Where the records are not looked at, as older versions did not.
+    let settings = [
+        ("retention.ms", "-1"),
+        ("corelog.record.validation", "header"),
+    ];
+    create_topic(&mut client, "t", 1, &settings);
     for batch in [
         batch_at(&[1_000], 10),
         noise_at(2_000),

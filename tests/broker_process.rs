@@ -209,6 +209,47 @@ fn an_address_in_use_ends_the_start_and_is_named() {
 }
 
 #[test]
+fn a_kill_is_told_in_one_line_however_many_partitions_there_are() {
+    let data = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let mut broker = Broker::start_and_wait(data.path(), &[]);
+    let bootstrap = broker.clients.to_string();
+    let corelog = |arguments: &[&str], input: &str| {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_corelog"))
+            .args(arguments)
+            .args(["--bootstrap", &bootstrap])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        process
+            .stdin
+            .take()
+            .unwrap()
+            .write_all(input.as_bytes())
+            .unwrap();
+        assert!(process.wait().unwrap().success(), "{arguments:?}");
+    };
+    corelog(&["topic", "create", "t", "--partitions", "6"], "");
+    for partition in 0..6 {
+        corelog(
+            &["produce", "t", "-p", &partition.to_string()],
+            "a record\n",
+        );
+    }
+    broker.process.as_mut().unwrap().kill().unwrap();
+    broker.output();
+    let stopped = Broker::start_and_wait(data.path(), &[]).stop(Signal::TERM);
+    let told = text(&stopped.stderr);
+    let warned: Vec<&str> = told
+        .lines()
+        .filter(|line| line.contains(" WARN ") && !line.contains("preflight"))
+        .collect();
+    assert_eq!(warned.len(), 1, "{told}");
+    assert!(warned[0].contains("logs_read_whole=6"), "{}", warned[0]);
+    assert!(!told.contains("groups loaded"), "{told}");
+}
+
+#[test]
 fn kafkas_own_server_properties_start_a_broker() {
     let data = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let file = data.path().join("server.properties");

@@ -13,10 +13,15 @@ use crate::metadata::MetadataImage;
 use crate::shard::command::UnopenedPartition;
 use crate::shard::open_partition::{OpenError, PartitionToOpen, RecoveredPartition};
 use crate::storage::partition_directory::WithoutId;
+use crate::storage::recovery::Recovered;
 
 /// Where progress is shown.
 pub trait Progress: Sync {
-    fn partition_done(&self, done_count: usize, all_count: usize, bytes_scanned: u64);
+    /// One more of `all_count` partitions was dealt with; `None` if it could not be opened.
+    fn partition_done(&self, done_count: usize, all_count: usize, recovered: Option<&Recovered>);
+
+    /// Those were all; so many are open.
+    fn all_done(&self, open_count: usize);
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -66,13 +71,13 @@ pub fn recover_all(
     let recover_some = || {
         let mut found = RecoveredAll::default();
         while let Some(to_open) = work.pop() {
-            let bytes_scanned = open(log_dir, config, &to_open, &mut found)?;
+            let recovered = open(log_dir, config, &to_open, &mut found)?;
             let done = done_count.fetch_add(1, Ordering::Relaxed) + 1;
             readiness.advance(Phase::Recovering {
                 partitions_done: done,
                 partitions_all: all_count,
             });
-            progress.partition_done(done, all_count, bytes_scanned);
+            progress.partition_done(done, all_count, recovered);
         }
         Ok(found)
     };
@@ -89,17 +94,18 @@ pub fn recover_all(
             all.unopened.extend(some.unopened);
             all.displaced.extend(some.displaced);
         }
+        progress.all_done(all.partitions.len());
         Ok(all)
     })
 }
 
-/// How much was read of its log.
-fn open(
+/// What recovery found, if the partition is open.
+fn open<'a>(
     log_dir: &Path,
     config: &BrokerConfig,
     to_open: &PartitionToOpen,
-    found: &mut RecoveredAll,
-) -> Result<u64, RecoverAllError> {
+    found: &'a mut RecoveredAll,
+) -> Result<Option<&'a Recovered>, RecoverAllError> {
     let PartitionToOpen {
         topic, partition, ..
     } = to_open;
@@ -112,16 +118,15 @@ fn open(
             })?;
     match to_open.open(log_dir, topic_config, 0, &mut found.displaced) {
         Ok(recovered) => {
-            let bytes_scanned = recovered.recovered().bytes_scanned;
             found.partitions.push(recovered);
-            Ok(bytes_scanned)
+            Ok(found.partitions.last().map(RecoveredPartition::recovered))
         }
         Err(error) if error.leaves_the_rest_sound() => {
             found.unopened.push(UnopenedPartition {
                 partition: *partition,
                 why: Arc::from(error.to_string()),
             });
-            Ok(0)
+            Ok(None)
         }
         Err(source) => Err(RecoverAllError::Partition {
             topic: topic.name.to_string(),

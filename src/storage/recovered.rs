@@ -25,6 +25,8 @@ pub struct Recovered {
     pub recovery_point: RecoveryPoint,
     pub bytes_scanned: u64,
     pub cuts: Vec<Cut>,
+    /// Segments whose indexes were damaged or missing.
+    pub indexes_rebuilt: usize,
     pub damaged: Vec<DamagedSegment>,
     /// Why the whole log was read, if it was.
     pub distrust: Option<Distrust>,

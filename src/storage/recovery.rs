@@ -1,7 +1,8 @@
+use std::cell::Cell;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use tracing::{error, info, warn};
+use tracing::{debug, error, info, warn};
 
 use crate::model::{FilePosition, LeaderEpoch, Offset, TopicPartition};
 
@@ -78,6 +79,7 @@ pub fn recover(
         rules,
         files,
         cuts: Vec::new(),
+        indexes_rebuilt: Cell::new(0),
     };
     // Before anything is judged by where the next segment starts.
     recovery.remove_abandoned(checkpoint.as_ref().ok())?;
@@ -90,6 +92,7 @@ struct Recovery<'a> {
     rules: &'a RecoveryRules,
     files: PartitionFiles,
     cuts: Vec<Cut>,
+    indexes_rebuilt: Cell<usize>,
 }
 
 /// What the segments in front of the recovery point are.
@@ -113,7 +116,7 @@ impl Recovery<'_> {
         let (mut replay, mut point, distrust) =
             self.read_log(&checkpoint, epochs_before.clone())?;
         if let Some(distrust) = distrust.as_ref().filter(|_| !is_new) {
-            warn!(path = %self.dir.display(), reason = %distrust, "the whole log was read");
+            debug!(path = %self.dir.display(), reason = %distrust, "the whole log was read");
         }
         let first_read = replay.first_segment();
         let Below {
@@ -153,6 +156,7 @@ impl Recovery<'_> {
             recovery_point,
             bytes_scanned: replay.bytes_read + bytes_read,
             cuts: self.cuts,
+            indexes_rebuilt: self.indexes_rebuilt.get(),
             damaged,
             distrust: distrust.filter(|_| !is_new),
         })
@@ -212,7 +216,8 @@ impl Recovery<'_> {
                         if log_end_offset >= point.offset {
                             if let Some(damage) = index_damage {
                                 let segment = point.segment.0;
-                                warn!(path = %self.dir.display(), segment, %damage, "the active segment's indexes were rebuilt");
+                                debug!(path = %self.dir.display(), segment, %damage, "the active segment's indexes were rebuilt");
+                                self.indexes_rebuilt.update(|count| count + 1);
                             }
                             return Ok((replay, index_damage.is_none().then_some(*point), None));
                         }
@@ -268,7 +273,8 @@ impl Recovery<'_> {
                 Ok(latest) => latest,
                 Err(damage) => {
                     let path = self.path_of(base_offset);
-                    warn!(path = %path.display(), %damage, "the indexes of a sealed segment are rebuilt");
+                    debug!(path = %path.display(), %damage, "the indexes of a sealed segment are rebuilt");
+                    self.indexes_rebuilt.update(|count| count + 1);
                     let index_files::Rebuilt {
                         indexes,
                         scanned,
@@ -534,7 +540,7 @@ impl Recovery<'_> {
             let path = path.display();
             match unfinished {
                 true => {
-                    warn!(%path, %position, %offset, dropped_bytes, %reason, "the log was cut behind its last whole batch")
+                    debug!(%path, %position, %offset, dropped_bytes, %reason, "the log was cut after its last whole batch")
                 }
                 false => {
                     error!(%path, %position, %offset, dropped_bytes, %reason, "the log was cut and records are lost")

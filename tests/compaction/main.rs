@@ -5,12 +5,16 @@
 mod partition;
 
 use std::collections::BTreeMap;
+use std::fs;
 
 use corelog::io::executor::block_on;
-use corelog::model::{LeaderEpoch, Offset, ProducerEpoch, ProducerId, Sequence, TimestampMs};
-use corelog::record::Codec;
+use corelog::model::{
+    FilePosition, LeaderEpoch, Offset, ProducerEpoch, ProducerId, Sequence, TimestampMs,
+};
 use corelog::record::encode::BatchBuilder;
+use corelog::record::{Codec, RecordBatchHeader};
 use corelog::storage::checkpoint::CHECKPOINT_FILE;
+use corelog::storage::cleaner::cleaning::CleaningError;
 use corelog::storage::cleaner::offset_map::SLOT_BYTES;
 use corelog::storage::cleaner::swap::{Step, Swap};
 use corelog::storage::leader_epochs::LEADER_EPOCHS_FILE;
@@ -448,4 +452,43 @@ fn a_producer_is_known_by_its_last_sequence_though_its_records_are_gone() {
     .unwrap();
     let batches = verify_partition(partition.dir(), true).unwrap().batch_count;
     assert_eq!(batches, 1);
+}
+
+/// No checksum covers the base offset of a batch.
+#[test]
+fn a_damaged_base_offset_ends_the_cleaning_and_not_the_broker() {
+    let mut partition = Partition::new();
+    for number in 0..100 {
+        single(
+            &mut partition,
+            &format!("key {}", number % 7),
+            Some("value"),
+        );
+    }
+    partition.roll();
+    partition.stop();
+    let log = partition.dir().join("00000000000000000000.log");
+    let whole = fs::read(&log).unwrap();
+    let first = RecordBatchHeader::parse(&whole).unwrap();
+    let second_at = first.size_bytes();
+    for damaged in [i64::MAX, i64::MAX - 1, 1 << 40, 100, 0, -1, i64::MIN] {
+        let mut bytes = whole.clone();
+        bytes[second_at..second_at + 8].copy_from_slice(&damaged.to_be_bytes());
+        fs::write(&log, &bytes).unwrap();
+        let last = partition.producers().last_offsets();
+        let cleaned = block_on(clean(
+            partition.dir(),
+            Offset::ZERO,
+            rules(LARGE_MAP, 0),
+            &last,
+            &mut swap_at_once,
+        ));
+        let expected = FilePosition(second_at as u64);
+        assert!(
+            matches!(cleaned, Err(CleaningError::Corrupt { position, .. }) if position == expected),
+            "{damaged}: {cleaned:?}"
+        );
+    }
+    fs::write(&log, &whole).unwrap();
+    assert_eq!(clean_now(&partition, rules(LARGE_MAP, 0)), 1);
 }

@@ -8,7 +8,8 @@ mod crash;
 mod verify;
 mod writer;
 
-use corelog::model::{FilePosition, LeaderEpoch, Offset};
+use corelog::model::{FilePosition, LeaderEpoch, Offset, TimestampMs};
+use corelog::record::encode::BatchBuilder;
 use corelog::storage::checkpoint::{CHECKPOINT_FILE, CheckpointDamage};
 use corelog::storage::index_files;
 use corelog::storage::leader_epochs::LEADER_EPOCHS_FILE;
@@ -431,6 +432,17 @@ fn an_index_that_lost_its_end_is_found_when_it_is_used() {
         times
     );
     assert!(load().is_ok());
+}
+
+#[test]
+fn a_file_whose_number_no_log_can_reach_is_none_of_its_segments() {
+    let dir = writer::temp_dir();
+    let last = i64::MAX - 1;
+    let batch = BatchBuilder::new().base_offset(Offset(last));
+    let batch = batch.record(TimestampMs(1), None, Some(b"value")).build();
+    std::fs::write(dir.path().join(format!("{last:020}.log")), batch).unwrap();
+    let recovered = recover(dir.path(), partition(), &RULES).unwrap();
+    assert_eq!(recovered.log_end_offset, Offset::ZERO);
 }
 
 /// Bytes that no log ever held: the same inputs as a fuzzer's, from fixed seeds.

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use crate::io::disk::OpenMode;
-use crate::model::FilePosition;
 use crate::model::limits::{READ_BLOCK_BYTES, RECORD_BATCH_HEADER_BYTES};
+use crate::model::{FilePosition, Offset};
 use crate::record::RecordBatchHeader;
 use crate::storage::cleaner::cleaning::CleaningError;
 use crate::storage::log::LogId;
@@ -15,6 +15,10 @@ pub struct SegmentSource {
     file: SegmentFile,
     path: PathBuf,
     size: FilePosition,
+    /// The next batch begins here or above: compaction leaves gaps.
+    next_offset: Offset,
+    /// Behind the segment's last batch.
+    end_offset: Offset,
     /// Where the bytes in `buffer` lie.
     position: FilePosition,
     buffer: Vec<u8>,
@@ -37,6 +41,8 @@ impl SegmentSource {
             file,
             path,
             size: segment.size(),
+            next_offset: segment.base_offset(),
+            end_offset: segment.next_offset(),
             position: FilePosition::ZERO,
             buffer: Vec::new(),
             taken_bytes: 0,
@@ -44,7 +50,8 @@ impl SegmentSource {
         })
     }
 
-    /// The next batch, whole and with a CRC that fits; `None` at the segment's end.
+    /// The next batch, whole and with a CRC that fits; `None` at the segment's end. No CRC covers its base offset, which must lie
+    /// behind the batch in front and in the segment.
     pub async fn next_batch(
         &mut self,
     ) -> Result<Option<(RecordBatchHeader, &[u8])>, CleaningError> {
@@ -58,6 +65,8 @@ impl SegmentSource {
         let header = RecordBatchHeader::parse(&self.buffer[self.taken_bytes..])
             .ok()
             .filter(|header| at.plus(header.size_bytes() as u64) <= self.size)
+            .filter(|header| header.counts_fit() && header.base_offset >= self.next_offset)
+            .filter(|header| header.next_offset() <= self.end_offset)
             .ok_or_else(|| self.corrupt(at))?;
         if self.held_bytes() < header.size_bytes() {
             self.read_until(header.size_bytes()).await?;
@@ -68,6 +77,7 @@ impl SegmentSource {
         if !header.crc_fits(batch) {
             return Err(self.corrupt(at));
         }
+        self.next_offset = header.next_offset();
         Ok(Some((header, batch)))
     }
 

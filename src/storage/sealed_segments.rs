@@ -27,6 +27,8 @@ pub struct ToSeal {
 pub struct SealedSegments {
     /// All of them, oldest first.
     segments: VecDeque<Rc<SealedSegment>>,
+    /// Of all of them, so that asking every partition for its size is no walk over every segment.
+    size_bytes: u64,
     /// Rolled away from, with writes not yet complete; oldest first.
     rolled: VecDeque<ToSeal>,
     /// Handed out to be sealed and not yet done.
@@ -37,8 +39,10 @@ pub struct SealedSegments {
 
 impl SealedSegments {
     pub fn new(segments: impl Iterator<Item = SealedSegment>) -> Self {
+        let segments: VecDeque<_> = segments.map(Rc::new).collect();
         Self {
-            segments: segments.map(Rc::new).collect(),
+            size_bytes: sum_bytes(&segments),
+            segments,
             rolled: VecDeque::new(),
             being_sealed_count: 0,
             is_swapping: false,
@@ -58,7 +62,7 @@ impl SealedSegments {
     }
 
     pub fn size_bytes(&self) -> u64 {
-        self.segments.iter().map(|segment| segment.size().0).sum()
+        self.size_bytes
     }
 
     pub fn max_timestamp(&self) -> TimestampMs {
@@ -76,6 +80,7 @@ impl SealedSegments {
 
     /// Takes the segment that was the active one.
     pub fn push_rolled(&mut self, segment: SealedSegment, to_seal: ToSeal) {
+        self.size_bytes += segment.size().0;
         self.segments.push_back(Rc::new(segment));
         self.rolled.push_back(to_seal);
     }
@@ -155,7 +160,9 @@ impl SealedSegments {
         let sealed = self.segments.iter().take(self.sealed_count());
         let below = sealed.take_while(|segment| segment.next_offset() <= start);
         let count = below.count();
-        self.segments.drain(..count).collect()
+        let dropped: Vec<_> = self.segments.drain(..count).collect();
+        self.size_bytes -= sum_bytes(&dropped);
+        dropped
     }
 
     /// If all of `group` are still here, they stay until [`Self::end_swap`], and true.
@@ -173,8 +180,11 @@ impl SealedSegments {
             let at = self
                 .place_of(group)
                 .expect("segments that are swapped stay");
-            self.segments.drain(at..at + group.segments().len());
+            let replaced = self.segments.drain(at..at + group.segments().len());
+            let replaced: Vec<_> = replaced.collect();
+            self.size_bytes = self.size_bytes - sum_bytes(&replaced) + cleaned.size().0;
             self.segments.insert(at, Rc::new(cleaned));
+            debug_assert_eq!(self.size_bytes, sum_bytes(&self.segments));
         }
     }
 
@@ -194,6 +204,10 @@ impl SealedSegments {
             false => self.segments.len() - self.rolled.len() - self.being_sealed_count,
         }
     }
+}
+
+fn sum_bytes<'a>(segments: impl IntoIterator<Item = &'a Rc<SealedSegment>>) -> u64 {
+    segments.into_iter().map(|segment| segment.size().0).sum()
 }
 
 #[cfg(test)]
@@ -221,6 +235,15 @@ mod tests {
     fn due(bytes: Option<u64>, ms: Option<u64>, start: i64, below: i64) -> Vec<Due> {
         let rules = RetentionRules { bytes, ms };
         three().due(rules, 350, Offset(start), Offset(below), TimestampMs(3_000))
+    }
+
+    #[test]
+    fn the_size_is_that_of_the_segments_that_are_here() {
+        let mut segments = three();
+        assert_eq!(segments.size_bytes(), 300);
+        assert_eq!(segments.drop_below(Offset(25)).len(), 2);
+        assert_eq!(segments.size_bytes(), sum_bytes(segments.iter()));
+        assert_eq!(segments.size_bytes(), 100);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Recovery's progress on the terminal: a bar where somebody looks, lines where not; and at the end one line of what was found.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -11,6 +11,9 @@ use crate::storage::recovery::Recovered;
 
 /// Shown only once recovery has taken this long: a start after a clean stop should be quiet.
 const SHOWN_AFTER: Duration = Duration::from_millis(500);
+
+/// Cut logs that the summary names.
+const CUTS_SHOWN_MAX: usize = 3;
 
 #[derive(Default)]
 pub(super) struct RecoveryBar {
@@ -26,6 +29,8 @@ struct Found {
     /// Logs whose end was not whole, as a kill or a power cut leaves it, and the bytes there.
     cut_logs: AtomicU64,
     cut_bytes: AtomicU64,
+    /// The first of these, up to `CUTS_SHOWN_MAX`.
+    cuts_shown: Mutex<Vec<String>>,
     /// Segments whose indexes were made anew.
     rebuilt_indexes: AtomicU64,
     /// Logs without a checkpoint that could be believed.
@@ -39,6 +44,15 @@ impl Found {
         add(&self.cut_logs, u64::from(!recovered.cuts.is_empty()));
         let cut_bytes = recovered.cuts.iter().map(|cut| cut.dropped_bytes);
         add(&self.cut_bytes, cut_bytes.sum());
+        if let Some(cut) = recovered.cuts.first() {
+            let mut shown = self
+                .cuts_shown
+                .lock()
+                .expect("no holder of the lock panics");
+            if shown.len() < CUTS_SHOWN_MAX {
+                shown.push(format!("{} at {}", cut.path.display(), cut.position));
+            }
+        }
         add(&self.rebuilt_indexes, recovered.indexes_rebuilt as u64);
         add(&self.whole_logs, u64::from(recovered.distrust.is_some()));
     }
@@ -56,12 +70,17 @@ impl Found {
                 "partitions are open"
             );
         } else {
+            let cuts = self
+                .cuts_shown
+                .lock()
+                .expect("no holder of the lock panics");
             tracing::warn!(
                 partitions = partition_count,
                 scanned_bytes,
                 elapsed_ms,
                 cut_logs = of(&self.cut_logs),
                 cut_bytes = of(&self.cut_bytes),
+                cuts = %cuts.join(", "),
                 rebuilt_indexes = of(&self.rebuilt_indexes),
                 logs_read_whole = of(&self.whole_logs),
                 "partitions are open; the broker had not stopped cleanly (RUST_LOG=corelog::storage=debug names each)"

@@ -82,6 +82,10 @@ impl<M: Memory> Pool<M> {
         self.home.in_use_bytes.load(Ordering::Relaxed)
     }
 
+    pub fn free_bytes_max(&self) -> usize {
+        self.free_bytes_max
+    }
+
     pub fn free_bytes(&self) -> usize {
         self.collect();
         self.free_bytes.get()

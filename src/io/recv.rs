@@ -46,6 +46,12 @@ impl RecvPool {
         }
     }
 
+    /// Whether a buffer of so many bytes may be taken before there is anything to receive: all buffers together are then no more than may
+    /// be kept for reuse.
+    pub fn has_room_ahead(&self, capacity_bytes: usize) -> bool {
+        self.bytes_in_use() + capacity_bytes <= self.0.free_bytes_max()
+    }
+
     /// Bytes of all buffers that are being filled or whose `Bytes` are still held anywhere.
     pub fn bytes_in_use(&self) -> usize {
         self.0.in_use_bytes()

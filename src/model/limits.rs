@@ -42,7 +42,7 @@ pub const REQUESTS_IN_FLIGHT_PER_CONNECTION_MAX: usize = 1024;
 pub const REQUEST_BYTES_IN_FLIGHT_PER_CONNECTION_MAX: usize = 32 * 1024 * 1024;
 
 /// The same over all connections of a shard. At the limit a connection is still read that has nothing under way, as far as its request fits
-/// into the smallest buffer.
+/// into the smallest buffer; and one at a time of which a part of a larger request has come.
 pub const REQUEST_BYTES_IN_FLIGHT_PER_SHARD_MAX: usize = 256 * 1024 * 1024;
 
 /// Requests of all connections of a shard that were dispatched and not yet answered. At the limit a connection has one under way.

@@ -2,7 +2,7 @@
 //! small ones.
 
 use crate::api::reply_budget::{HeldReply, ReplyBudget, ReplySize};
-use crate::server::in_flight::{ConnectionQuota, Permit};
+use crate::server::in_flight::{ConnectionQuota, Permit, Unfinished};
 use crate::shard::router::Router;
 
 /// The bounds that one connection is under.
@@ -13,9 +13,14 @@ pub struct Admission {
 }
 
 impl Admission {
-    /// Completes when the connection may receive more, for which its buffer grows by `growth_bytes`.
-    pub async fn ready_to_receive(&self, router: &Router, growth_bytes: usize) {
-        self.quota.ready_to_receive(growth_bytes).await;
+    /// Completes when the connection may receive more of a frame that takes `wanted_bytes` then, which `unfinished` holds from here on.
+    pub async fn ready_to_receive(
+        &self,
+        router: &Router,
+        unfinished: &mut Unfinished,
+        wanted_bytes: usize,
+    ) {
+        self.quota.ready_to_receive(unfinished, wanted_bytes).await;
         router.ready().await;
     }
 

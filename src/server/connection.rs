@@ -20,7 +20,7 @@ use crate::model::limits::REPLIES_AFTER_END_MS;
 use crate::protocol::request::{Request, RequestError};
 use crate::server::admission::Admission;
 use crate::server::frame_receiver::{FrameReceiver, ReceiveError, Received};
-use crate::server::in_flight::Permit;
+use crate::server::in_flight::Unfinished;
 use crate::server::pace::Pace;
 use crate::server::response_order::{Completed, Dispatched, ResponseOrder};
 use crate::server::roster::{Entry, Presence, Sending};
@@ -117,14 +117,11 @@ async fn receive(
 ) -> Result<(), ConnectionEnd> {
     let mut receiver = FrameReceiver::new(pool, context.config().request_max_bytes);
     let router = context.shard.router();
-    let mut unfinished: Option<Permit> = None;
+    let mut unfinished = Unfinished::default();
     loop {
-        let ready = admission.ready_to_receive(router, receiver.growth_bytes());
+        let wanted_bytes = receiver.wanted_bytes();
+        let ready = admission.ready_to_receive(router, &mut unfinished, wanted_bytes);
         presence.without_haste(context.shard.clock(), ready).await;
-        if receiver.growth_bytes() > 0 {
-            let bytes = receiver.held_bytes() + receiver.growth_bytes();
-            drop(unfinished.replace(admission.quota.take_bytes(bytes)));
-        }
         pace.before_receive(receiver.missing_bytes());
         let frames = match receiver.receive(&mut reader).await? {
             Received::Part => {
@@ -141,7 +138,7 @@ async fn receive(
         };
         let frames_bytes = frames.iter().map(Bytes::len).sum();
         let mut undispatched = admission.quota.take_bytes(frames_bytes);
-        unfinished = None;
+        unfinished = Unfinished::default();
         let now = context.shard.clock().monotonic();
         presence
             .receiving_since

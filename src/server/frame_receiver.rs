@@ -69,17 +69,15 @@ impl FrameReceiver {
         }
     }
 
-    /// How large the buffer must be for the next step, if it must grow; the caller asks its quota first.
-    pub fn growth_bytes(&self) -> usize {
-        match self.wanted_capacity() {
-            Some(capacity) => capacity - self.buffer.capacity(),
-            None => 0,
+    /// Memory that the frame under way takes with the next step, if that is more than the smallest buffer, which every connection has; 0
+    /// if it is not. The caller asks its quota first. A buffer that was taken for what came before counts once there is such a frame.
+    pub fn wanted_bytes(&self) -> usize {
+        let needed_bytes = self.buffer.len() + self.missing_bytes();
+        let capacity = self.wanted_capacity().unwrap_or(self.buffer.capacity());
+        match needed_bytes.min(capacity) {
+            small if small <= RECV_BUF_BYTES_MIN => 0,
+            bytes => bytes,
         }
-    }
-
-    /// Memory that the unfinished frame holds.
-    pub fn held_bytes(&self) -> usize {
-        self.buffer.capacity()
     }
 
     /// Receives once. Cancelling it loses nothing.
@@ -146,7 +144,11 @@ impl FrameReceiver {
     }
 
     fn take_frames(&mut self) -> Result<Frames, ReceiveError> {
-        let next_capacity = self.proven_bytes.max(self.shared_bytes);
+        // Nobody counts a buffer that waits for what may come. Without a large one the first bytes of a large frame are copied.
+        let next_capacity = match self.proven_bytes.max(self.shared_bytes) {
+            ahead if self.pool.has_room_ahead(ahead) => ahead,
+            _ => RECV_BUF_BYTES_MIN,
+        };
         let full = std::mem::replace(&mut self.buffer, self.pool.take(next_capacity)).freeze();
         let mut frames = Frames::new();
         let mut rest = full;
@@ -161,5 +163,58 @@ impl FrameReceiver {
         }
         self.buffer.append(&rest);
         Ok(frames)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn receiver(buffer_bytes: usize) -> FrameReceiver {
+        let mut receiver = FrameReceiver::new(RecvPool::new(0), 100 << 20);
+        receiver.buffer = receiver.pool.take(buffer_bytes);
+        receiver
+    }
+
+    #[test]
+    fn a_large_frame_counts_as_soon_as_its_length_is_known_whatever_buffer_is_there() {
+        const FRAME_BYTES: usize = 4 << 20;
+        for (buffer_bytes, wanted_bytes) in [
+            (RECV_BUF_BYTES_MIN, 0),
+            (1 << 20, 1 << 20),
+            (8 << 20, FRAME_BYTES),
+        ] {
+            let mut receiver = receiver(buffer_bytes);
+            assert_eq!(receiver.wanted_bytes(), 0, "nothing has come");
+            let length = (FRAME_BYTES - SIZE_PREFIX_BYTES) as i32;
+            receiver.buffer.append(&length.to_be_bytes());
+            assert_eq!(receiver.wanted_bytes(), wanted_bytes, "{buffer_bytes}");
+        }
+    }
+
+    #[test]
+    fn a_large_buffer_waits_for_the_next_frame_only_where_there_is_memory_for_it() {
+        const FRAME_BYTES: usize = 1 << 20;
+        for (free_bytes_max, next_bytes) in [(8 << 20, FRAME_BYTES), (0, RECV_BUF_BYTES_MIN)] {
+            let mut receiver = FrameReceiver::new(RecvPool::new(free_bytes_max), 100 << 20);
+            receiver.buffer = receiver.pool.take(FRAME_BYTES);
+            receiver.proven_bytes = FRAME_BYTES;
+            let length = (FRAME_BYTES - SIZE_PREFIX_BYTES) as i32;
+            receiver.buffer.append(&length.to_be_bytes());
+            let rest = receiver.missing_bytes();
+            receiver.buffer.advance(rest);
+            let frames = receiver.take_frames().unwrap();
+            assert_eq!(frames.len(), 1);
+            assert_eq!(receiver.buffer.capacity(), next_bytes);
+        }
+    }
+
+    #[test]
+    fn a_buffer_that_is_full_counts_as_what_it_grows_to() {
+        let mut receiver = receiver(RECV_BUF_BYTES_MIN);
+        receiver.buffer.append(&(1_i32 << 20).to_be_bytes());
+        let rest = [0; RECV_BUF_BYTES_MIN - SIZE_PREFIX_BYTES];
+        receiver.buffer.append(&rest);
+        assert_eq!(receiver.wanted_bytes(), 2 * RECV_BUF_BYTES_MIN);
     }
 }

@@ -32,6 +32,8 @@ struct Usage {
     bytes: Cell<usize>,
     requests: Cell<usize>,
     released: Event,
+    /// Of a shard: one of its connections receives although it is full.
+    is_pass_taken: Cell<bool>,
 }
 
 /// Holds its part of the quota until it is dropped.
@@ -41,6 +43,17 @@ pub struct Permit {
     bytes: usize,
     requests: usize,
 }
+
+/// What a connection holds for a frame that is on its way.
+#[derive(Default)]
+pub struct Unfinished {
+    permit: Option<Permit>,
+    pass: Option<Pass>,
+}
+
+/// The right to receive the rest of a frame although the shard is full. One connection at a time has it: parts of frames free nothing
+/// before the rest of them has come, and they may be all that fills the shard.
+struct Pass(ShardQuota);
 
 impl Default for ShardQuota {
     /// Where memory is plenty.
@@ -72,6 +85,10 @@ impl ShardQuota {
         self.used.requests.get()
     }
 
+    fn take_pass(&self) -> Option<Pass> {
+        (!self.used.is_pass_taken.replace(true)).then(|| Pass(self.clone()))
+    }
+
     fn is_full(&self) -> bool {
         self.used_bytes() >= self.bytes_max
             || self.used_requests() >= REQUESTS_IN_FLIGHT_PER_SHARD_MAX
@@ -79,20 +96,33 @@ impl ShardQuota {
 }
 
 impl ConnectionQuota {
-    /// Completes when the connection may receive more, for which its buffer grows by `growth_bytes`. A request that is larger than a
-    /// whole quota gets through once it is alone. What others have under way keeps no connection from sending a small request.
-    pub async fn ready_to_receive(&self, growth_bytes: usize) {
+    /// Completes when the connection may receive more of a frame that takes `wanted_bytes` then, and counts them; 0 is one that fits into
+    /// the smallest buffer. A frame that is larger than a whole quota gets through once it is alone: what has arrived of it is no reason
+    /// to let it wait. What others have under way keeps no connection from sending a small request.
+    pub async fn ready_to_receive(&self, unfinished: &mut Unfinished, wanted_bytes: usize) {
         loop {
-            let own = self.used.bytes.get() < REQUEST_BYTES_IN_FLIGHT_PER_CONNECTION_MAX
+            let held_bytes = unfinished.bytes();
+            let own_bytes = self.used.bytes.get() - held_bytes;
+            let own = own_bytes < REQUEST_BYTES_IN_FLIGHT_PER_CONNECTION_MAX
                 && self.used.requests.get() < REQUESTS_IN_FLIGHT_PER_CONNECTION_MAX;
-            let is_small = self.used.bytes.get() == 0 && growth_bytes == 0;
+            let is_small = own_bytes == 0 && wanted_bytes <= held_bytes;
+            let is_full = self.shard.used_bytes() >= self.shard.bytes_max;
             if !own {
                 self.used.released.wait().await;
-            } else if !is_small && self.shard.used_bytes() >= self.shard.bytes_max {
-                self.shard.used.released.wait().await;
-            } else {
-                return;
+                continue;
             }
+            if is_small || !is_full || unfinished.pass.is_some() {
+                break;
+            }
+            if held_bytes > 0 {
+                unfinished.pass = self.shard.take_pass();
+            }
+            if unfinished.pass.is_none() {
+                self.shard.used.released.wait().await;
+            }
+        }
+        if wanted_bytes > unfinished.bytes() {
+            unfinished.permit = Some(self.take_bytes(wanted_bytes));
         }
     }
 
@@ -114,6 +144,19 @@ impl ConnectionQuota {
         };
         permit.add(bytes, 0);
         permit
+    }
+}
+
+impl Unfinished {
+    fn bytes(&self) -> usize {
+        self.permit.as_ref().map_or(0, Permit::bytes)
+    }
+}
+
+impl Drop for Pass {
+    fn drop(&mut self) {
+        self.0.used.is_pass_taken.set(false);
+        self.0.used.released.notify();
     }
 }
 
@@ -177,10 +220,69 @@ mod tests {
     fn a_connection_at_its_limit_waits_until_something_is_answered() {
         let quota = ShardQuota::default().connection();
         let permit = quota.take_bytes(REQUEST_BYTES_IN_FLIGHT_PER_CONNECTION_MAX);
-        let mut ready = Box::pin(quota.ready_to_receive(0));
+        let mut unfinished = Unfinished::default();
+        let mut ready = Box::pin(quota.ready_to_receive(&mut unfinished, 0));
         assert_eq!(block_on(poll_once(&mut ready)), None);
         drop(permit);
         assert_eq!(block_on(poll_once(&mut ready)), Some(()));
+    }
+
+    /// Whether the next step of a frame is received now.
+    fn is_received(
+        quota: &ConnectionQuota,
+        unfinished: &mut Unfinished,
+        wanted_bytes: usize,
+    ) -> bool {
+        block_on(poll_once(quota.ready_to_receive(unfinished, wanted_bytes))).is_some()
+    }
+
+    #[test]
+    fn a_frame_that_is_larger_than_the_quotas_is_received_to_its_end() {
+        let shard = ShardQuota::default();
+        let quota = shard.connection();
+        let mut unfinished = Unfinished::default();
+        let mut wanted_bytes = 128 * 1024;
+        while wanted_bytes <= 2 * REQUEST_BYTES_IN_FLIGHT_PER_SHARD_MAX {
+            for _step in 0..2 {
+                assert!(
+                    is_received(&quota, &mut unfinished, wanted_bytes),
+                    "{wanted_bytes} bytes"
+                );
+                assert_eq!(shard.used_bytes(), wanted_bytes);
+            }
+            wanted_bytes *= 2;
+        }
+        drop(unfinished);
+        assert_eq!(shard.used_bytes(), 0);
+    }
+
+    #[test]
+    fn frames_of_which_parts_fill_the_shard_are_received_one_after_the_other() {
+        const MIB: usize = 1024 * 1024;
+        let shard = ShardQuota::new(20 * MIB);
+        let (one, other, third) = (shard.connection(), shard.connection(), shard.connection());
+        let mut of_one = Unfinished::default();
+        let mut of_other = Unfinished::default();
+        assert!(is_received(&one, &mut of_one, 10 * MIB));
+        assert!(is_received(&other, &mut of_other, 10 * MIB));
+        let mut of_third = Unfinished::default();
+        assert!(
+            !is_received(&third, &mut of_third, MIB),
+            "it has nothing yet"
+        );
+        assert!(is_received(&other, &mut of_other, 20 * MIB));
+        {
+            let mut ready = Box::pin(one.ready_to_receive(&mut of_one, 20 * MIB));
+            assert_eq!(block_on(poll_once(&mut ready)), None, "the other is at it");
+            assert!(is_received(&other, &mut of_other, 30 * MIB));
+            let request = other.take_bytes(30 * MIB);
+            drop(of_other);
+            assert_eq!(block_on(poll_once(&mut ready)), Some(()));
+            drop(request);
+        }
+        drop(of_one);
+        assert!(is_received(&third, &mut of_third, MIB));
+        assert_eq!(shard.used_bytes(), MIB);
     }
 
     #[test]
@@ -188,14 +290,18 @@ mod tests {
         let shard = ShardQuota::default();
         let (one, other) = (shard.connection(), shard.connection());
         let permit = one.take_bytes(REQUEST_BYTES_IN_FLIGHT_PER_SHARD_MAX);
-        assert_eq!(block_on(poll_once(other.ready_to_receive(0))), Some(()));
-        assert_eq!(block_on(poll_once(other.ready_to_receive(1))), None);
+        let mut unfinished = Unfinished::default();
+        assert!(is_received(&other, &mut unfinished, 0));
+        assert!(!is_received(&other, &mut unfinished, 1));
         let small = other.take_bytes(1);
-        assert_eq!(block_on(poll_once(other.ready_to_receive(0))), None);
-        let mut growing = Box::pin(other.ready_to_receive(1));
-        assert_eq!(block_on(poll_once(&mut growing)), None);
-        drop(permit);
-        assert_eq!(block_on(poll_once(&mut growing)), Some(()));
+        assert!(!is_received(&other, &mut unfinished, 0));
+        {
+            let mut growing = Box::pin(other.ready_to_receive(&mut unfinished, 1));
+            assert_eq!(block_on(poll_once(&mut growing)), None);
+            drop(permit);
+            assert_eq!(block_on(poll_once(&mut growing)), Some(()));
+        }
+        drop(unfinished);
         drop(small);
         assert_eq!(shard.used_bytes(), 0);
     }

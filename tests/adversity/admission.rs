@@ -1,6 +1,8 @@
-//! Many connections that each send thousands of small requests at once: all are answered, in order, and nobody else waits for ever.
+//! Many connections that each send thousands of small requests at once: all are answered, in order, and nobody else waits for ever. And
+//! requests that are larger than what a connection may have under way.
 
 use bytes::{BufMut, BytesMut};
+use corelog::model::limits::REQUEST_BYTES_IN_FLIGHT_PER_CONNECTION_MAX;
 use kafka_protocol::messages::{ApiKey, ListOffsetsResponse, ResponseHeader};
 use kafka_protocol::protocol::Decodable;
 
@@ -9,6 +11,7 @@ use crate::produce::{batch_of, create_topic, list_offsets_request, log_end, prod
 use crate::wire::{Client, frame_of};
 
 const VERSION: i16 = 1;
+const MESSAGE_TOO_LARGE: i16 = 10;
 
 #[test]
 fn every_small_request_of_many_full_buffers_is_answered_in_its_order() {
@@ -46,4 +49,19 @@ fn every_small_request_of_many_full_buffers_is_answered_in_its_order() {
             assert_eq!((partition.error_code, partition.offset), (0, end));
         }
     }
+}
+
+#[test]
+fn a_request_that_is_larger_than_what_a_connection_may_have_under_way_is_answered() {
+    let data = new_directory();
+    let broker = Broker::start(data.path(), &[]);
+    let mut client = broker.client();
+    create_topic(&mut client, "t", 1, &[]);
+    let large = batch_of(&[&vec![0; REQUEST_BYTES_IN_FLIGHT_PER_CONNECTION_MAX * 5 / 4]]);
+    for _ in 0..2 {
+        let refused = produce(&mut client, "t", large.clone()).unwrap_err();
+        assert_eq!(refused.error_code, MESSAGE_TOO_LARGE);
+    }
+    produce(&mut client, "t", batch_of(&[b"a"])).unwrap();
+    assert_eq!(log_end(&mut client, "t"), 1);
 }

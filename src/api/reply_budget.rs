@@ -156,7 +156,8 @@ impl HeldReply {
             return None;
         }
         let share_bytes = match shard.used_bytes() {
-            0 => usize::MAX,
+            // Alone as well, since its client may be slow: whoever comes meanwhile has the other half.
+            0 => shard.shard_bytes_max / 2,
             _ => shard.free_bytes() / GRANTS_OF_WHAT_IS_LEFT,
         };
         let own_bytes = match own.bytes.get() {
@@ -229,7 +230,15 @@ mod tests {
         let shard = shard();
         let budget = shard.connection();
         let large = fetch(&budget).expect("one alone");
-        assert_eq!(shard.used_bytes(), 50 * MIB, "it may go alone");
+        assert_eq!(
+            shard.used_bytes(),
+            16 * MIB,
+            "half of what all have together"
+        );
+        assert!(
+            fetch(&shard.connection()).is_some(),
+            "others are served meanwhile"
+        );
         assert!(fetch(&budget).is_none());
         drop(large);
         let _other = shard.connection().hold(ReplySize::OfState);
@@ -330,8 +339,11 @@ mod tests {
         first.settle(0);
         let _later: Vec<_> = std::iter::from_fn(|| fetch(&budget)).collect();
         assert!(!is_admitted(&budget, ReplySize::OfGrant));
-        // 50 MiB of one that was alone: the shard is full, and the poll is to be answered with nothing.
+        let mut other = shard.connection().hold(ReplySize::OfGrant);
+        other.settle(16 * MIB);
+        // The shard is full, and the poll is to be answered with nothing.
         assert_eq!(first.grant(50 * MIB), None);
+        drop(other);
         drop(_later);
         let _later = {
             let _other = shard.connection().hold(ReplySize::OfState);

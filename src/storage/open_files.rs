@@ -117,6 +117,11 @@ impl OpenFiles {
             let opened = LogFile::open(path, mode).await;
             drop(opening);
             match opened {
+                // Nobody would close it again: who retires a file has closed what was there.
+                Ok(file) if self.inner.borrow().retired.contains(key) => {
+                    // Nothing was written through it.
+                    let _ = file.close().await;
+                }
                 Ok(file) => {
                     if let Some(opened_meanwhile) = self.opened(key) {
                         return Ok(opened_meanwhile);
@@ -558,6 +563,24 @@ mod tests {
                 task.await;
             }
             assert_eq!(shard.files.take_given_up(), 0);
+        });
+    }
+
+    #[test]
+    fn a_file_that_is_retired_while_it_is_being_opened_is_not_kept() {
+        block_on(async {
+            let shard = Rc::new(Shard::new());
+            let opening = {
+                let shard = shard.clone();
+                spawn_local(async move { shard.get(0).await.map(drop) })
+            };
+            while shard.files.inner.borrow().opening.is_empty() {
+                yield_now().await;
+            }
+            shard.files.retire(Retired::Segment(key(0))).await;
+            assert!(opening.await.is_err());
+            assert!(shard.files.is_empty());
+            assert_eq!(shard.open_count(), 0);
         });
     }
 

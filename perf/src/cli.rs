@@ -125,8 +125,7 @@ pub struct VersusArgs {
     /// Runs of each case on each cluster: A, B, A, B ...
     #[arg(long, default_value_t = 3)]
     pub runs: u32,
-    /// Load on each cluster before the first turn, which is in no figure, so that neither is measured cold; 0s leaves
-    /// it out. With --switch, which may start a broker anew for each turn, only a run's own warm-up counts
+    /// Load on each cluster before the first turn, which is in no figure, so that neither is measured cold; 0s leaves it out
     #[arg(long, value_name = "TIME", default_value = "3s", value_parser = quantity::duration)]
     pub warm: Duration,
     /// Run this before each turn with the cluster's name behind it, for instance to stop one broker and start the other

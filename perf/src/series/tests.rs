@@ -107,20 +107,32 @@ fn clusters_take_turns_and_every_run_leaves_its_report() {
 fn every_cluster_answers_and_is_warmed_before_the_first_turn() {
     let folder = tempfile::tempdir().expect("a directory");
     let out = folder.path().join("out").display().to_string();
+    let turns = folder.path().join("turns");
+    let switch = script(
+        &folder.path().join("switch"),
+        &format!("echo $1 >> {}", turns.display()),
+    );
     with_broker(|address| {
         let series = |b: &str, warm: &str| {
             let (a, b) = (format!("one={address}"), format!("two={b}"));
             let mut flags = vec!["--a", &a, "--b", &b, "--warm", warm, "--out", &out, "--"];
             flags.extend(QUICK.split_whitespace());
+            flags.splice(0..0, ["--switch", switch.as_str()]);
             versus(&flags)
         };
         let refused = series("127.0.0.1:1", "0s").make_ready(&never().0);
         let refused = refused.expect_err("nobody listens there");
         assert!(!refused.is_usage() && refused.to_string().contains("127.0.0.1:1"));
+        fs::remove_file(&turns).expect("the command was run");
         series(address, "100ms")
             .make_ready(&never().0)
             .expect("both answer");
     });
+    // Whether each answers, then each warmed.
+    assert_eq!(
+        fs::read_to_string(turns).expect("turns"),
+        "one\ntwo\none\ntwo\n"
+    );
     assert!(
         !Path::new(&out).exists(),
         "what only warms leaves no report"

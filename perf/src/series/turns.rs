@@ -73,6 +73,22 @@ enum Failure {
     Audit,
 }
 
+/// Why the first turn cannot begin.
+#[derive(Debug, thiserror::Error)]
+pub enum NotReady {
+    #[error("{0}")]
+    Switch(String),
+    #[error(transparent)]
+    Run(#[from] RunError),
+}
+
+impl NotReady {
+    /// Whether nobody could run what was asked for.
+    pub fn is_usage(&self) -> bool {
+        matches!(self, Self::Run(error) if error.is_usage())
+    }
+}
+
 impl Series {
     /// The run of `arguments`, as often as they say.
     pub fn of_runs(arguments: &RunArgs) -> Result<Self, SeriesError> {
@@ -134,32 +150,53 @@ impl Series {
         }
     }
 
-    /// What must be before the first turn: every cluster answers, and none is measured cold. A command that switches clusters says
-    /// for itself which of them is there.
-    pub fn make_ready(&self, interrupt: &Interrupt) -> Result<(), RunError> {
-        let Some(case) = self.cases.first().filter(|_| self.switch.is_none()) else {
+    /// What must be before the first turn: every cluster answers, and none is measured cold.
+    pub fn make_ready(&self, interrupt: &Interrupt) -> Result<(), NotReady> {
+        let Some(case) = self.cases.first() else {
             return Ok(());
         };
+        let is_warmed = !self.warm.is_zero() && !case.only_reads().map_err(RunError::from)?;
         for contender in &self.contenders {
-            let named = contender.bootstrap.clone();
-            let bootstrap = match named {
-                Some(bootstrap) => bootstrap,
-                None => case.bootstrap()?,
-            };
-            Cluster::connect(&bootstrap)?;
+            self.answers(case, contender)?;
         }
-        if self.warm.is_zero() || case.only_reads()? {
-            return Ok(());
-        }
-        for contender in &self.contenders {
+        for contender in self.contenders.iter().filter(|_| is_warmed) {
             if interrupt.is_asked() {
                 break;
             }
+            self.switch_to(contender)
+                .map_err(|failure| NotReady::Switch(failure.to_string()))?;
             eprintln!("== {}, warming ==", contender.name);
             let warming = case.warming(contender.bootstrap.as_deref(), self.warm);
-            run::run_unwritten(&warming?, interrupt)?;
+            run::run_unwritten(&warming.map_err(RunError::from)?, interrupt)?;
         }
         Ok(())
+    }
+
+    /// Where a command switches between the clusters, after it has.
+    fn answers(&self, case: &Case, contender: &Contender) -> Result<(), NotReady> {
+        self.switch_to(contender)
+            .map_err(|failure| NotReady::Switch(failure.to_string()))?;
+        let bootstrap = match &contender.bootstrap {
+            Some(bootstrap) => bootstrap.clone(),
+            None => case.bootstrap().map_err(RunError::from)?,
+        };
+        Cluster::connect(&bootstrap).map_err(RunError::from)?;
+        Ok(())
+    }
+
+    fn switch_to(&self, contender: &Contender) -> Result<(), Failure> {
+        let Some(switch) = &self.switch else {
+            return Ok(());
+        };
+        let ended = Command::new(switch)
+            .arg(&contender.name)
+            .stdin(Stdio::null())
+            .status();
+        let status = ended.map_err(|error| Failure::Switch(switch.clone(), error))?;
+        match status.success() {
+            true => Ok(()),
+            false => Err(Failure::SwitchEnded(switch.clone(), status)),
+        }
     }
 
     /// All turns. The summary is on disk after each case, so that what was measured is there whatever ends the series.
@@ -262,16 +299,7 @@ impl Series {
         directory: &Path,
         interrupt: &Interrupt,
     ) -> Result<String, Failure> {
-        if let Some(switch) = &self.switch {
-            let ended = Command::new(switch)
-                .arg(&contender.name)
-                .stdin(Stdio::null())
-                .status();
-            let status = ended.map_err(|error| Failure::Switch(switch.clone(), error))?;
-            if !status.success() {
-                return Err(Failure::SwitchEnded(switch.clone(), status));
-            }
-        }
+        self.switch_to(contender)?;
         let mut flags = vec!["--out".to_owned(), directory.display().to_string()];
         if let Some(bootstrap) = &contender.bootstrap {
             flags.extend(["--bootstrap".to_owned(), bootstrap.clone()]);

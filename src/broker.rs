@@ -139,14 +139,16 @@ impl Broker {
         let image = controller.image().clone();
         let config = Arc::new(controller.config().clone());
         let mut strays = leftovers::clear(&data, &image);
+        // Before anything can end this start: the next one removes them.
+        tell_of_strays(&strays.found);
 
         let threads = plan.shards.len();
         let recovered =
             recovery::recover_all(&data, &config, &image, threads, &readiness, progress)?;
+        tell_of_strays(&recovered.displaced);
         strays.found.extend(recovered.displaced);
         // What was made and renamed survives a power cut before anything is confirmed.
         dir::sync_dir(&data)?;
-        tell_of_strays(&strays.found);
         let mut partitions: Vec<PartitionsAtStart> =
             plan.shards.iter().map(|_| Default::default()).collect();
         for partition in recovered.partitions {

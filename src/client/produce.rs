@@ -112,15 +112,20 @@ impl Cluster {
         let mut outage = Outage::new(delivery.timeout);
         while !batches.is_empty() {
             let (answers, failed) = self.produce_once(delivery.acks, &batches);
-            let mut delayed = failed.map(|error| delivery.retriable(error)).transpose()?;
+            let mut errors: Vec<ClientError> = failed.into_iter().collect();
             for (at, answer) in answers {
                 match answer {
                     Ok(base_offset) => {
                         batches.remove(&at);
                         confirmed(&at, base_offset);
                     }
-                    Err(error) => delayed = Some(delivery.retriable(error)?),
+                    Err(error) => errors.push(error),
                 }
+            }
+            // Only now: what is confirmed beside an error that ends it is told all the same.
+            let mut delayed = None;
+            for error in errors {
+                delayed = Some(delivery.retriable(error)?);
             }
             if let Some(error) = delayed {
                 outage.bear(self, error, &mut tell)?;

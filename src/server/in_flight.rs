@@ -108,6 +108,8 @@ impl ConnectionQuota {
             let is_small = own_bytes == 0 && wanted_bytes <= held_bytes;
             let is_full = self.shard.used_bytes() >= self.shard.bytes_max;
             if !own {
+                // Others may go on meanwhile.
+                unfinished.pass = None;
                 self.used.released.wait().await;
                 continue;
             }

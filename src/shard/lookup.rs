@@ -116,6 +116,8 @@ impl Shard {
         partition: &HostedPartition,
         timestamp: TimestampMs,
     ) -> Result<FoundByTime, LookUpError> {
+        // Each holds a codec's window and its largest record while others have their turn.
+        let _slot = self.lookup_slots().take().await;
         let (views, from, below) = {
             let leader = partition.leader.borrow();
             let log = leader.log();
@@ -147,6 +149,7 @@ impl Shard {
             if misleading.len() > MISLEADING_BATCHES_MAX {
                 break;
             }
+            let slot = self.lookup_slots().take().await;
             let (segments, start, below) = {
                 let leader = partition.leader.borrow();
                 let below = leader.high_watermark();
@@ -156,6 +159,7 @@ impl Shard {
             let keys = segments.iter().filter_map(NewestOf::key).collect();
             let newest = newest_timestamp(segments, start, below, &misleading, self.read_ahead());
             let newest = newest.await;
+            drop(slot);
             let newest = newest.map_err(|error| self.lookup_failed(partition, keys, error))?;
             if newest == TimestampMs::NONE {
                 break;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::config::TopicConfig;
-use crate::io::blocking;
+use crate::io::{blocking, dir};
 use crate::model::TopicPartition;
 use crate::shard::command::{PartitionError, UnopenedPartition};
 use crate::shard::hosted::HostedPartition;
@@ -17,7 +17,6 @@ use crate::shard::log_dir::LogDir;
 use crate::shard::open_partition::{OpenError, PartitionToOpen, RecoveredPartition};
 use crate::shard::runtime::Shard;
 use crate::shard::stray_directories::tell_of_strays;
-use crate::storage::atomic_file;
 use crate::storage::partition_directory::WithoutId;
 
 #[derive(Debug, Default)]
@@ -187,8 +186,11 @@ fn open_all(
         return opened;
     }
     // Their names survive a power cut before anything in them is confirmed.
-    if let Err(error) = atomic_file::sync_dir(log_dir.path()) {
-        log_dir.fail(&error);
+    if let Err(error) = dir::sync_dir(log_dir.path()) {
+        // In a shortage nothing was asked of the disk: they are tried again.
+        if error.shortage().is_none() {
+            log_dir.fail(&error);
+        }
         let why: Arc<str> = error.to_string().into();
         opened.hosted.clear();
         let failed = hosted_of.into_iter().map(|it| (it, why.clone()));

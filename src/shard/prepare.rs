@@ -159,6 +159,10 @@ impl Shard {
                 return Err(error);
             }
         };
+        if partition.flags.is_gone.get() {
+            // Deleted meanwhile: the file goes with its directory.
+            return Ok(());
+        }
         partition.flags.has_new_files.set(true);
         // A roll closes the tail's open chunk, which then counts among the cached ones.
         let mut leader = partition.leader.borrow_mut();

@@ -231,8 +231,8 @@ impl Shard {
         });
         match made.await {
             Ok(()) => {}
-            // What is appended next makes the file.
-            Err(error) if error.is_disk_full() => {
+            // What is appended next makes the file, and has its directory synced.
+            Err(error) if error.shortage().is_some() => {
                 tracing::debug!(%error, "no file was made for the segment that follows an expired one");
             }
             Err(error) => self.fail_partition(partition, &error),

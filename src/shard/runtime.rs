@@ -66,6 +66,8 @@ pub struct Shard {
     ahead: ReadAhead,
     syncs: SyncGroup,
     check_slots: CheckSlots,
+    /// For lookups by time, which inflate batches too.
+    lookup_slots: CheckSlots,
     groups: GroupHost,
     retention_clock: RefCell<RetentionClock>,
     deleted_files: RefCell<DeletedFiles>,
@@ -100,6 +102,7 @@ impl Shard {
             memory: parts.memory,
             syncs: SyncGroup::default(),
             check_slots: CheckSlots::default(),
+            lookup_slots: CheckSlots::default(),
             groups: GroupHost::default(),
             retention_clock: RefCell::default(),
             deleted_files: RefCell::default(),
@@ -253,6 +256,10 @@ impl Shard {
         &self.syncs
     }
 
+    pub(super) fn lookup_slots(&self) -> &CheckSlots {
+        &self.lookup_slots
+    }
+
     pub(super) fn check_slots(&self) -> &CheckSlots {
         &self.check_slots
     }
@@ -337,7 +344,7 @@ impl Shard {
 
     /// Has the partition looked after until it is idle.
     pub(super) fn mark_active(&self, partition: &Rc<HostedPartition>) {
-        if !partition.flags.is_active.replace(true) {
+        if !partition.flags.is_gone.get() && !partition.flags.is_active.replace(true) {
             self.active.borrow_mut().push(partition.clone());
         }
     }

@@ -10,17 +10,18 @@
 
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::thread;
 use std::time::Duration;
 
-use crate::io::{blocking, executor};
+use crate::io::{blocking, dir, executor};
 use crate::metadata::MetadataDelta;
 use crate::metrics::Deletion;
 use crate::model::TopicPartition;
+use crate::model::limits::SHORTAGE_RETRY_MS;
 use crate::shard::checkpoint::CheckpointTurn;
 use crate::shard::command::PartitionError;
 use crate::shard::runtime::{Cached, Shard};
 use crate::shard::slow_removal;
-use crate::storage::atomic_file;
 use crate::storage::partition_directory::PartitionDirectory;
 use crate::storage::retired_files::Retired;
 
@@ -54,8 +55,13 @@ impl Shard {
                     })
                 })
                 .collect();
-            if let Err(error) = atomic_file::sync_dir(log_dir.path()) {
-                log_dir.fail(&error);
+            while let Err(error) = dir::sync_dir(log_dir.path()) {
+                if error.shortage().is_none() || log_dir.failure().is_some() {
+                    log_dir.fail(&error);
+                    break;
+                }
+                // Nothing was asked of the disk yet.
+                thread::sleep(Duration::from_millis(SHORTAGE_RETRY_MS));
             }
             set_aside
         });

@@ -46,6 +46,7 @@ impl Identity {
     pub fn of(directory: &Path, partition: PartitionIndex) -> Result<Self, FileError> {
         let entries = match fs::read_dir(directory) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::Absent),
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Ok(Self::Foreign),
             entries => entries.map_err(FileError::of("list", directory))?,
         };
         let metadata = PartitionMetadata::read(directory)?;
@@ -55,7 +56,8 @@ impl Identity {
                 return Ok(Self::Contradictory);
             }
             (Ok(metadata), Ok(checkpoint)) if checkpoint.topic != metadata.topic_id => {
-                return Ok(Self::Contradictory);
+                // Only the checkpoint has a checksum, and no crash leaves two ids: the other one is damaged.
+                return Ok(Self::WithoutId(Some(checkpoint.topic)));
             }
             (Ok(metadata), _) => return Ok(Self::Topic(metadata.topic_id)),
             (Err(_), Ok(checkpoint)) => return Ok(Self::WithoutId(Some(checkpoint.topic))),
@@ -379,27 +381,33 @@ mod tests {
 
     #[test]
     fn files_that_name_two_partitions_belong_to_none() {
-        for (of_id, of_checkpoint) in [
-            (Some(1), id(2)),
-            (
-                None,
-                TopicPartition {
-                    partition: PartitionIndex(4),
-                    ..id(1)
-                },
-            ),
-        ] {
-            let log_dir = tempfile::tempdir().unwrap();
-            let claimed = directory(log_dir.path(), 1);
-            leave("records", claimed.path());
-            of_id.inspect(|topic| write_id(claimed.path(), *topic));
-            write_checkpoint(claimed.path(), of_checkpoint);
-            let identity = Identity::of(claimed.path(), PartitionIndex(3)).unwrap();
-            assert_eq!(identity, Identity::Contradictory);
-            let mut displaced = Vec::new();
-            claimed.claim(WithoutId::Adopt, &mut displaced).unwrap();
-            assert!(!has_records(claimed.path()) && has_records(&displaced[0]));
-        }
+        let log_dir = tempfile::tempdir().unwrap();
+        let claimed = directory(log_dir.path(), 1);
+        leave("records", claimed.path());
+        let of_checkpoint = TopicPartition {
+            partition: PartitionIndex(4),
+            ..id(1)
+        };
+        write_checkpoint(claimed.path(), of_checkpoint);
+        let identity = Identity::of(claimed.path(), PartitionIndex(3)).unwrap();
+        assert_eq!(identity, Identity::Contradictory);
+        let mut displaced = Vec::new();
+        claimed.claim(WithoutId::Adopt, &mut displaced).unwrap();
+        assert!(!has_records(claimed.path()) && has_records(&displaced[0]));
+    }
+
+    #[test]
+    fn a_damaged_id_beside_a_checkpoint_costs_no_records() {
+        let log_dir = tempfile::tempdir().unwrap();
+        let claimed = directory(log_dir.path(), 1);
+        leave("records", claimed.path());
+        write_id(claimed.path(), 2);
+        write_checkpoint(claimed.path(), id(1));
+        let mut displaced = Vec::new();
+        claimed.claim(WithoutId::Adopt, &mut displaced).unwrap();
+        assert!(has_records(claimed.path()) && displaced.is_empty());
+        let identity = Identity::of(claimed.path(), PartitionIndex(3)).unwrap();
+        assert_eq!(identity, Identity::Topic(id(1).topic), "the id is mended");
     }
 
     #[test]

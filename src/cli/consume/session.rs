@@ -132,8 +132,9 @@ impl Session {
                 let commit =
                     |_: &mut Self, cluster: &mut Cluster| Ok(membership.commit(cluster, &moved)?);
                 let taken = self.outlast(cluster, commit)?;
-                if taken != Some(Standing::Holds) && is_over {
+                if taken != Some(Standing::Holds) {
                     tell("what was printed last is not committed, so the group reads it again");
+                    return Ok(if taken.is_none() { Turn::End } else { turn });
                 }
             }
             if is_over {

@@ -60,8 +60,9 @@ impl Step {
             Self::PlaceIndex { from, to } => {
                 match if_there(fault_point::growth(|| fs::rename(from, to)), from) {
                     Err(error) if error.is_disk_full() => {
-                        atomic_file::remove(from)?;
-                        atomic_file::remove(to)
+                        // The old one first: a start that finds the new one takes this step again.
+                        atomic_file::remove(to)?;
+                        atomic_file::remove(from)
                     }
                     placed => placed,
                 }

@@ -13,6 +13,7 @@ pub mod byte_run;
 pub mod checkpoint;
 pub mod checksum_frame;
 pub mod cleaner;
+mod descriptor_queue;
 mod fault_point;
 #[cfg(test)]
 mod fault_sweep;

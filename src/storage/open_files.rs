@@ -5,8 +5,8 @@
 //! is then told that descriptors are short, which is no failure of the disk. The same holds where the whole process or the system
 //! has none left, whatever the limit here is.
 
-use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, VecDeque};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::path::Path;
 use std::rc::Rc;
@@ -17,22 +17,22 @@ use rustc_hash::FxHashMap;
 use crate::io::disk::{DiskError, DiskOperation, FileWatch, LogFile, OpenMode};
 use crate::io::event::Event;
 use crate::io::executor;
-use crate::io::oneshot::{OneshotSender, oneshot};
 use crate::io::os_error::Shortage;
 use crate::model::limits::{OPEN_FILE_RETRY_MS, OPEN_FILE_WAIT_MS, RETIRED_FILES_MAX};
+use crate::storage::descriptor_queue::DescriptorQueue;
 use crate::storage::log::{LogId, SegmentKey};
 use crate::storage::retired_files::{Retired, RetiredFiles};
 
 #[derive(Clone)]
 pub struct OpenFiles {
     inner: Rc<RefCell<Inner>>,
-    waiting: Rc<Waiting>,
+    waiting: Rc<DescriptorQueue>,
 }
 
 /// An open file in use: it is not closed as long as this lives. A clone is the same open file.
 pub struct SegmentFile {
     file: LogFile,
-    waiting: Rc<Waiting>,
+    waiting: Rc<DescriptorQueue>,
 }
 
 struct Inner {
@@ -54,14 +54,6 @@ struct Inner {
 struct Entry {
     file: LogFile,
     used: u64,
-}
-
-/// Those who wait for a file to be closed.
-#[derive(Default)]
-struct Waiting {
-    queue: RefCell<VecDeque<OneshotSender<()>>>,
-    /// How often nobody could be helped in time.
-    given_up: Cell<u64>,
 }
 
 /// The right to have one more descriptor; given back when it is dropped.
@@ -222,7 +214,7 @@ impl OpenFiles {
 
     /// How often somebody was told that descriptors are short, since this was last asked.
     pub fn take_given_up(&self) -> u64 {
-        self.waiting.given_up.take()
+        self.waiting.take_given_up()
     }
 
     fn in_use(&self, file: LogFile) -> SegmentFile {
@@ -327,39 +319,6 @@ impl Drop for Place {
     fn drop(&mut self) {
         self.files.inner.borrow_mut().places -= 1;
         self.files.waiting.help_one();
-    }
-}
-
-impl Waiting {
-    /// Returns when something may have become possible, at the latest after a while.
-    async fn wait(&self) {
-        let (sender, receiver) = oneshot();
-        self.queue.borrow_mut().push_back(sender);
-        let step = Duration::from_millis(OPEN_FILE_RETRY_MS);
-        let _either = executor::timeout(step, receiver).await;
-    }
-
-    /// Lets the first one continue that still waits.
-    fn help_one(&self) {
-        if self.is_empty() {
-            return;
-        }
-        if let Some(first) = self.queue.borrow_mut().pop_front() {
-            first.send(());
-        }
-    }
-
-    fn note_given_up(&self) {
-        self.given_up.set(self.given_up.get() + 1);
-    }
-
-    /// Whether nobody waits; those who waited long enough leave the front of the queue.
-    fn is_empty(&self) -> bool {
-        let mut queue = self.queue.borrow_mut();
-        while queue.front().is_some_and(OneshotSender::is_abandoned) {
-            queue.pop_front();
-        }
-        queue.is_empty()
     }
 }
 

@@ -312,7 +312,9 @@ impl Fetch {
             if unread.bytes == 0 {
                 continue;
             }
-            let mut granted_bytes = left_bytes.min(unread.bytes as usize);
+            // What is granted and not used is lost to the others.
+            let usable_bytes = unread.at_once_bytes.min(unread.bytes as usize);
+            let mut granted_bytes = left_bytes.min(usable_bytes);
             if is_first {
                 granted_bytes = granted_bytes.max(unread.first_batch_bytes);
                 is_first_counted = true;

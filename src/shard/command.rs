@@ -178,6 +178,8 @@ pub struct Unread {
     pub bytes: u64,
     /// The size of the first batch where it is known, else 0.
     pub first_batch_bytes: usize,
+    /// What one read gives of them at the most: the disk gives less at once than memory does.
+    pub at_once_bytes: usize,
 }
 
 pub type ReadReply = Result<ReadDone, PartitionError>;

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use crate::io::executor;
 use crate::metrics::{Counter, Stage};
 use crate::model::api_key::FETCH;
-use crate::model::limits::READ_STEPS_PER_ITEM;
+use crate::model::limits::{READ_BLOCK_BYTES, READ_STEPS_PER_ITEM};
 use crate::model::{FilePosition, LeaderEpoch};
 use crate::shard::call::ReplyTo;
 use crate::shard::command::{
@@ -188,9 +188,15 @@ impl Shard {
                 .log()
                 .batch_in_memory(item.offset, leader.high_watermark()),
         };
+        let at_once_bytes = match first_batch {
+            Some(_) => item.max_bytes,
+            // A batch may be larger than a block, and is then read whole.
+            None => READ_BLOCK_BYTES.max(partition.config.get().max_message_bytes),
+        };
         let unread = Unread {
             bytes,
             first_batch_bytes: first_batch.map_or(0, |it| (it.end.0 - it.start.0) as usize),
+            at_once_bytes,
         };
         Ok(ReadDone {
             unread,

@@ -24,25 +24,29 @@ fn cores() -> usize {
 }
 
 /// A fetch of all partitions from these offsets.
-fn fetch_all(client: &mut Client, offsets: &[i64]) -> FetchRequest {
+fn fetch_all(
+    client: &mut Client,
+    offsets: &[i64],
+    max_bytes: usize,
+    partition_max_bytes: usize,
+) -> FetchRequest {
     let mut request = fetch_request(client, FETCH_VERSION, TOPIC, 0);
     let partitions = offsets.iter().zip(0..).map(|(&offset, index)| {
         FetchPartition::default()
             .with_partition(index)
             .with_fetch_offset(offset)
-            .with_partition_max_bytes(1024 * 1024)
+            .with_partition_max_bytes(partition_max_bytes as i32)
     });
     request.topics[0].partitions = partitions.collect();
-    let max_bytes = cores() * SHARE_OF_SHARD_BYTES;
     request
         .with_max_bytes(max_bytes as i32)
         .with_replica_id(BrokerId(-1))
 }
 
-fn fill(client: &mut Client, partitions: i32) {
+fn fill(client: &mut Client, partitions: i32, batches: i64) {
     create_topic(client, TOPIC, partitions, &[]);
     let value = vec![b'v'; VALUE_BYTES];
-    for _ in 0..BATCHES {
+    for _ in 0..batches {
         let data = (0..partitions).map(|index| {
             PartitionProduceData::default()
                 .with_index(index)
@@ -65,7 +69,7 @@ fn a_fetch_that_is_full_reads_no_more_from_the_disk_and_starves_no_partition() {
     let data = new_directory();
     let partitions = 16 * cores();
     let broker = Broker::start(data.path(), &[]);
-    fill(&mut broker.client(), partitions as i32);
+    fill(&mut broker.client(), partitions as i32, BATCHES);
     broker.stop();
     let broker = Broker::start(data.path(), &[]);
     let mut client = broker.client();
@@ -73,7 +77,8 @@ fn a_fetch_that_is_full_reads_no_more_from_the_disk_and_starves_no_partition() {
     let mut offsets = vec![0; partitions];
     let mut fetches = 0;
     while offsets.iter().any(|&offset| offset < BATCHES) {
-        let request = fetch_all(&mut client, &offsets);
+        let max_bytes = cores() * SHARE_OF_SHARD_BYTES;
+        let request = fetch_all(&mut client, &offsets, max_bytes, 1024 * 1024);
         let before = broker.metric("corelog_disk_read_bytes_total");
         let answer = client.ask(FETCH_VERSION, &request);
         let read_bytes = broker.metric("corelog_disk_read_bytes_total") - before;
@@ -99,5 +104,33 @@ fn a_fetch_that_is_full_reads_no_more_from_the_disk_and_starves_no_partition() {
         );
         fetches += 1;
     }
+    broker.stop();
+}
+
+/// The disk gives a mebibyte of a partition at once: a client that takes more of each is not answered with one partition's.
+#[test]
+fn a_fetch_is_filled_with_what_many_partitions_have_on_the_disk() {
+    const BATCHES: i64 = 40;
+    const PARTITION_READ_BYTES: usize = 1024 * 1024;
+    let data = new_directory();
+    let partitions = 4 * cores();
+    let broker = Broker::start(data.path(), &[]);
+    fill(&mut broker.client(), partitions as i32, BATCHES);
+    broker.stop();
+    let broker = Broker::start(data.path(), &[]);
+    let mut client = broker.client();
+    let max_bytes = 3 * cores() * PARTITION_READ_BYTES;
+    let request = fetch_all(&mut client, &vec![0; partitions], max_bytes, max_bytes);
+    let answer = client.ask(FETCH_VERSION, &request);
+    let records = answer.responses[0].partitions.iter();
+    let delivered_bytes: usize = records
+        .filter_map(|it| it.records.as_ref())
+        .map(|it| it.len())
+        .sum();
+    assert!(delivered_bytes <= max_bytes);
+    assert!(
+        delivered_bytes >= max_bytes / 2,
+        "{delivered_bytes} bytes of at most {max_bytes} from {partitions} partitions"
+    );
     broker.stop();
 }

@@ -41,7 +41,13 @@ impl Shard {
             {
                 match shard.check_in_steps(&partition, records, source).await {
                     Ok(batch) => shard.append_or_put_back(&partition, batch, token),
-                    Err(why) => shard.refuse_append(token, why),
+                    Err(why) => {
+                        shard.refuse_append(token, why.clone());
+                        // It passes: what came later must not be appended before this one is sent again.
+                        if matches!(why, PartitionError::NoRoom(_)) {
+                            shard.refuse_parked(&partition, &why);
+                        }
+                    }
                 }
             }
             shard.prepare(&partition);

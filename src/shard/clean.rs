@@ -15,7 +15,7 @@ use crate::model::limits::{CLEANING_RETRY_MS, SHORTAGE_RETRY_MS};
 use crate::model::{Offset, TimestampMs};
 use crate::shard::checkpoint::{CheckpointTurn, SyncBy};
 use crate::shard::deleted_files::DeletedSegment;
-use crate::shard::hosted::HostedPartition;
+use crate::shard::hosted::{HostedLeader, HostedPartition};
 use crate::shard::runtime::Shard;
 use crate::storage::cleaner::checkpoint;
 use crate::storage::cleaner::cleaned_file::CleanedSegment;
@@ -340,13 +340,7 @@ impl Shard {
             }
         };
         if let Err(error) = stored {
-            partition
-                .leader
-                .borrow_mut()
-                .log_mut()
-                .end_swap(group, None);
-            drop(turn);
-            self.discard(partition, group).await;
+            self.give_up_swap(partition, group, turn).await;
             return Err(error);
         }
         let swap = Arc::new(Swap::new(&directory, &group.base_offsets()));
@@ -354,14 +348,8 @@ impl Shard {
         // This leaves the old files alone, so on a full disk they just stay.
         let decided = self.swap(&swap, &mut taken, Swap::DECIDING_STEPS).await;
         if let Err(error) = decided {
-            if error.is_disk_full() && Swap::is_undecided(taken) {
-                partition
-                    .leader
-                    .borrow_mut()
-                    .log_mut()
-                    .end_swap(group, None);
-                drop(turn);
-                self.discard(partition, group).await;
+            if error.shortage().is_some() && Swap::is_undecided(taken) {
+                self.give_up_swap(partition, group, turn).await;
             } else {
                 self.fail_partition(partition, &error);
             }
@@ -439,14 +427,34 @@ impl Shard {
             });
             let (taken_now, result) = run.await;
             *taken = taken_now;
+            let shortage = result.as_ref().err().and_then(FileError::shortage);
+            // On a full disk an undecided swap is given up, which leaves the old files as they are.
+            let may_pass = match shortage {
+                Some(Shortage::Space) => !Swap::is_undecided(*taken),
+                Some(Shortage::Descriptors | Shortage::Memory | Shortage::Busy) => true,
+                None => false,
+            };
             match result {
-                Err(error) if error.shortage() == Some(Shortage::Descriptors) => {
+                Err(_) if may_pass && !self.is_stopping() => {
                     self.metrics().count(Counter::ShortageRetries, 1);
                     executor::sleep(Duration::from_millis(SHORTAGE_RETRY_MS)).await;
                 }
                 result => return result,
             }
         }
+    }
+
+    /// The old files stay, and what was cleaned goes.
+    async fn give_up_swap(
+        &self,
+        partition: &Rc<HostedPartition>,
+        group: &SegmentGroup,
+        turn: CheckpointTurn,
+    ) {
+        let end_swap = |leader: &mut HostedLeader| leader.log_mut().end_swap(group, None);
+        end_swap(&mut partition.leader.borrow_mut());
+        drop(turn);
+        self.discard(partition, group).await;
     }
 
     /// Removes what was cleaned of a group and is not to take its place.

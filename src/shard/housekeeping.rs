@@ -297,6 +297,9 @@ impl Shard {
             if partition.is_behind()
                 && let Err(error) = self.checkpoint(&partition, SyncBy::Request).await
             {
+                if partition.flags.is_gone.get() {
+                    continue;
+                }
                 first_failure = first_failure.and(Err(format!("{}: {error}", partition.topic)));
                 continue;
             }

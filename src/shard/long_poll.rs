@@ -108,7 +108,7 @@ impl Shard {
             };
             let mut leader = partition.leader.borrow_mut();
             let is_readable =
-                (leader.log().start()..=leader.high_watermark()).contains(&item.offset);
+                (leader.log().start()..=leader.log().end().offset).contains(&item.offset);
             let bytes = counted_bytes(leader.ahead(item.offset), item.max_bytes);
             if !is_readable || bytes > 0 && waiter.count(bytes) {
                 self.tell_waiter(waiter);

@@ -497,7 +497,8 @@ impl ReadProgress {
 
 fn check_read(leader: &HostedLeader, item: &ReadItem) -> Result<(), PartitionError> {
     check_epoch(leader.epoch(), item.current_epoch)?;
-    let (start, end) = (leader.log().start(), leader.high_watermark());
+    // What is not confirmed yet is not shown, but there; a reader of it waits, as in Kafka.
+    let (start, end) = (leader.log().start(), leader.log().end().offset);
     if item.offset < start || item.offset > end {
         return Err(PartitionError::OffsetOutOfRange {
             offset: item.offset,

@@ -273,6 +273,10 @@ impl Shard {
             // The page that the checkpoint needs is found where nothing is lost: in indexes, which recovery would make anew.
             match bases.take() {
                 Some(bases) => {
+                    // Once the partition is gone its path may be another's.
+                    let Some(turn) = CheckpointTurn::wait(partition).await else {
+                        return false;
+                    };
                     let directory = partition.directory();
                     let removed = blocking::run(move || {
                         bases
@@ -282,6 +286,7 @@ impl Shard {
                     if let Err(error) = removed.await {
                         tracing::warn!(%error, "the indexes of old segments were not removed");
                     }
+                    drop(turn);
                 }
                 None => executor::sleep(Duration::from_millis(DELETION_RETRY_MS)).await,
             }

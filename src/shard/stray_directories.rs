@@ -1,4 +1,5 @@
-//! Directories of partitions that no topic has: renamed to `-stray`, and removed after `file.delete.delay.ms`.
+//! Directories of partitions that no topic has: renamed to `-stray`, and removed after `file.delete.delay.ms` unless their id is
+//! that of a topic.
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -6,10 +7,13 @@ use std::time::Duration;
 
 use crate::config::Overrides;
 use crate::io::clock::Monotonic;
-use crate::io::executor;
+use crate::io::{blocking, executor};
+use crate::metadata::MetadataImage;
 use crate::model::limits::STRAYS_NAMED_MAX;
 use crate::shard::runtime::Shard;
 use crate::shard::slow_removal;
+use crate::storage::partition_dir::RemovedDirName;
+use crate::storage::partition_directory::Identity;
 
 /// Those that wait for their removal. A broker that ends before leaves them to its next start.
 #[derive(Debug, Default)]
@@ -53,13 +57,33 @@ impl Shard {
         if due.is_empty() || self.log_dir().failure().is_some() {
             return;
         }
-        let log_dir = self.log_dir().clone();
+        let (log_dir, image) = (self.log_dir().clone(), self.image());
         executor::spawn_background(async move {
             for path in due {
-                slow_removal::remove_directory(path, &log_dir).await;
+                let (stray, image) = (path.clone(), image.clone());
+                if blocking::run(move || is_of_no_topic(&stray, &image)).await {
+                    slow_removal::remove_directory(path, &log_dir).await;
+                } else {
+                    tracing::warn!(path = %path.display(), "a stray directory is kept: it may hold records of a topic that is there");
+                }
             }
         })
         .detach();
+    }
+}
+
+/// Whether nobody can miss it: its id is that of no topic, or it has none. Directories that somebody confused still have theirs.
+fn is_of_no_topic(stray: &Path, image: &MetadataImage) -> bool {
+    let name = stray.file_name().map(|name| name.to_string_lossy());
+    let Some(name) = name.and_then(|name| RemovedDirName::parse(&name)) else {
+        return false;
+    };
+    match Identity::of(stray, name.partition()) {
+        Ok(Identity::Topic(topic) | Identity::WithoutId(Some(topic))) => {
+            image.topic_by_id(topic).is_none()
+        }
+        Ok(Identity::Absent | Identity::Empty | Identity::WithoutId(None)) => true,
+        Ok(Identity::Contradictory | Identity::Foreign) | Err(_) => false,
     }
 }
 
@@ -78,7 +102,7 @@ pub fn tell_of_strays(strays: &[PathBuf]) {
         count = strays.len(),
         directories = shown.join(", "),
         more = more.len(),
-        "directories of partitions that no topic has were renamed to -stray; they are removed after file.delete.delay.ms"
+        "directories of partitions that no topic has were renamed to -stray; they are removed after file.delete.delay.ms, but for those with the id of a topic that is there"
     );
 }
 

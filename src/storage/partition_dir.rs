@@ -91,6 +91,10 @@ impl RemovedDirName {
         }
     }
 
+    pub fn partition(&self) -> PartitionIndex {
+        self.partition
+    }
+
     /// Reads a name; `None` for every other directory.
     pub fn parse(name: &str) -> Option<Self> {
         let with_suffix = |removal: Removal| Some((removal, name.strip_suffix(removal.suffix())?));

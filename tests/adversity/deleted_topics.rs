@@ -156,6 +156,62 @@ fn stray_directories_go_after_the_delay_and_nothing_else_does() {
     assert_eq!(notes.unwrap(), "precious");
 }
 
+/// Whoever put them back in the wrong places finds the records of both topics again.
+#[test]
+fn a_stray_directory_of_a_topic_that_is_there_is_never_removed() {
+    let data = new_directory();
+    let data = data.path();
+    let broker = Broker::start(data, &[]);
+    let mut client = broker.client();
+    for topic in ["a", "b"] {
+        create_topic(&mut client, topic, 1, &[]);
+        produce(&mut client, topic, batch_of(&[topic.as_bytes()])).unwrap();
+    }
+    create_topic(&mut client, "gone", 1, &[]);
+    broker.stop();
+    let swap = |first: &str, second: &str| {
+        fs::rename(data.join(first), data.join("aside")).unwrap();
+        fs::rename(data.join(second), data.join(first)).unwrap();
+        fs::rename(data.join("aside"), data.join(second)).unwrap();
+    };
+    swap("a-0", "b-0");
+
+    // A stray of no topic shows that the time of all three has come.
+    let aside = new_directory();
+    copy_directory(&data.join("gone-0"), aside.path());
+    let broker = Broker::start(data, &[]);
+    delete_topic(&mut broker.client(), "gone");
+    broker.stop();
+    copy_directory(aside.path(), &data.join("gone-0"));
+    let settings = &["log.segment.delete.delay.ms=100"];
+    let broker = Broker::start(data, settings);
+    let deadline = Instant::now() + WAIT_MAX;
+    while directories(data, "-stray").len() > 2 || broker.log().matches("is kept").count() < 2 {
+        assert!(Instant::now() < deadline, "{}", broker.log());
+        thread::sleep(Duration::from_millis(50));
+    }
+    broker.stop();
+
+    for topic in ["a-0", "b-0"] {
+        fs::remove_dir_all(data.join(topic)).unwrap();
+    }
+    for stray in directories(data, "-stray") {
+        let name = stray.file_name().unwrap().to_str().unwrap();
+        let right = if name.starts_with("a-0.") {
+            "b-0"
+        } else {
+            "a-0"
+        };
+        fs::rename(&stray, data.join(right)).unwrap();
+    }
+    let broker = Broker::start(data, settings);
+    let mut client = broker.client();
+    for topic in ["a", "b"] {
+        expect_value(&mut client, topic, 0, topic.as_bytes());
+    }
+    broker.stop();
+}
+
 #[test]
 fn an_older_directory_gets_its_topics_id_at_the_next_start() {
     let data = new_directory();

@@ -1,7 +1,9 @@
 //! What is asked of the records of compressed batches: the same as of all others, and that their bytes end where the records do.
 
 use corelog::model::TimestampMs;
-use corelog::model::limits::{INFLATE_BUFFER_BYTES, INFLATED_BATCH_BYTES_MAX};
+use corelog::model::limits::{
+    CHECK_STEP_BYTES, INFLATE_BUFFER_BYTES, INFLATE_READ_WORK_BYTES, INFLATED_BATCH_BYTES_MAX,
+};
 use corelog::record::encode::{BatchBuilder, seal};
 use corelog::record::inflater::InflateError;
 use corelog::record::records::RecordProblem;
@@ -411,6 +413,68 @@ fn a_check_in_steps_does_its_share_in_each() {
     let (valid, step_count) = in_steps(&plain, RULES, 50_000);
     assert_eq!(valid, validate(&plain, &RULES, NOW));
     assert!(step_count >= plain.len() / 50_000, "{step_count} steps");
+}
+
+/// A part of a compressed stream with nothing in it.
+fn empty_part(codec: Codec) -> Vec<u8> {
+    match codec {
+        Codec::Gzip | Codec::Zstd => codec.compress(&[]).unwrap(),
+        // Behind its length: snappy's block of 0 bytes, and lz4's of a literal of 0 bytes.
+        Codec::Snappy => vec![0, 0, 0, 1, 0],
+        Codec::Lz4 => vec![1, 0, 0, 0, 0],
+        Codec::None => unreachable!("it has no parts"),
+    }
+}
+
+#[test]
+fn a_batch_of_many_empty_parts_is_corrupt() {
+    for codec in CODECS {
+        let records = match codec {
+            // Without a checksum of each block.
+            Codec::Lz4 => {
+                let encoder = lz4::EncoderBuilder::new()
+                    .block_checksum(lz4::liblz4::BlockChecksum::NoBlockChecksum)
+                    .build(Vec::new());
+                let mut encoder = encoder.unwrap();
+                std::io::Write::write_all(&mut encoder, &RECORD).unwrap();
+                encoder.finish().0
+            }
+            codec => codec.compress(&RECORD).unwrap(),
+        };
+        // Where the first part begins.
+        let head_bytes = match codec {
+            Codec::Snappy => 16,
+            Codec::Lz4 => 7,
+            _ => 0,
+        };
+        let (head, body) = records.split_at(head_bytes);
+        let with_empty = |count| {
+            let parts = empty_part(codec).repeat(count);
+            batch_of(codec, 1, &[head, &parts, body].concat())
+        };
+        let few = validate(&with_empty(3), &RULES, NOW);
+        assert!(few.is_ok(), "{codec:?}: {few:?}");
+        let many = refused(&with_empty(50_000));
+        assert!(
+            matches!(many, InvalidBatch::Inflate(InflateError::Corrupt { .. })),
+            "{codec:?}: {many:?}"
+        );
+    }
+}
+
+#[test]
+fn many_small_parts_are_checked_in_many_steps() {
+    let records: Vec<u8> = (0..2_000u32)
+        .flat_map(|n| record(&[&[0, 0], &varint(n as usize), &[1, 0, 0]]))
+        .collect();
+    for codec in [Codec::Gzip, Codec::Zstd] {
+        let parts = records.iter().map(|byte| codec.compress(&[*byte]).unwrap());
+        let batch = batch_of(codec, 2_000, &parts.collect::<Vec<_>>().concat());
+        let (valid, step_count) = in_steps(&batch, RULES, CHECK_STEP_BYTES);
+        assert!(valid.is_ok(), "{codec:?}: {valid:?}");
+        let least_count = records.len() * INFLATE_READ_WORK_BYTES / (2 * CHECK_STEP_BYTES);
+        assert!(step_count >= least_count, "{codec:?}: {step_count} steps");
+    }
 }
 
 fn any_codec() -> impl Strategy<Value = Codec> {

@@ -133,6 +133,16 @@ pub const INFLATED_BATCH_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// The buffer between a codec and who reads the records.
 pub const INFLATE_BUFFER_BYTES: usize = 16 * 1024;
 
+/// What a read of inflated data counts as at the least, in bytes that are inflated: each of many small gzip members or zstd frames has a
+/// decoder of its own, for some microseconds.
+pub const INFLATE_READ_WORK_BYTES: usize = 4 * 1024;
+
+/// How many gzip members, zstd frames or snappy blocks of a batch may hold nothing. More: CORRUPT_MESSAGE.
+pub const EMPTY_PARTS_MAX: usize = 16;
+
+/// How many pieces an lz4 decoder takes before it gives something; the largest block, of 4 MiB, comes in 128. More: CORRUPT_MESSAGE.
+pub const LZ4_READS_WITHOUT_OUTPUT_MAX: usize = 1_024;
+
 /// What the checks of one produce request's batches cost at once, in bytes of a CRC: less than a millisecond. What costs more, or cannot be
 /// known before, as with compressed batches, is checked in steps; the batches of its partition that come after it wait for it.
 pub const CHECKED_AT_ONCE_BYTES_MAX: usize = 4 * 1024 * 1024;

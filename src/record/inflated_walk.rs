@@ -57,16 +57,13 @@ impl<'a> InflatedWalk<'a> {
         })
     }
 
-    /// Goes on until some `inflated_bytes` more are inflated, or to the end.
+    /// Goes on until the inflater has done some `work_bytes` more, or to the end.
     pub fn step(
         &mut self,
         checks: &mut RecordChecks,
-        inflated_bytes: usize,
+        work_bytes: usize,
     ) -> Result<Walked, InvalidBatch> {
-        let stop_at_bytes = self
-            .inflater
-            .inflated_bytes()
-            .saturating_add(inflated_bytes);
+        let stop_at_bytes = self.inflater.work_bytes().saturating_add(work_bytes);
         loop {
             if let Some(large) = &mut self.large {
                 if large.pass(&mut self.inflater, checks)? {
@@ -78,7 +75,7 @@ impl<'a> InflatedWalk<'a> {
             } else {
                 self.next_record(checks)?;
             }
-            if self.inflater.inflated_bytes() >= stop_at_bytes {
+            if self.inflater.work_bytes() >= stop_at_bytes {
                 return Ok(Walked::SoFar);
             }
         }

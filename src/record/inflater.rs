@@ -2,9 +2,11 @@
 
 use std::io::{self, Read};
 
-use crate::model::limits::{INFLATE_BUFFER_BYTES, ZSTD_WINDOW_LOG_MAX};
+use crate::model::limits::{INFLATE_BUFFER_BYTES, INFLATE_READ_WORK_BYTES};
 
 use super::compression::Codec;
+use super::members::Members;
+use super::metered::Metered;
 use super::snappy::{SnappyError, SnappyReader};
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -32,14 +34,15 @@ pub struct Inflater<'a> {
     is_source_at_end: bool,
     inflated_bytes: usize,
     inflated_bytes_max: usize,
+    work_bytes: usize,
 }
 
 enum Source<'a> {
     Plain(&'a [u8]),
-    Gzip(Box<flate2::bufread::MultiGzDecoder<&'a [u8]>>),
+    Gzip(Members<'a, Box<flate2::bufread::GzDecoder<&'a [u8]>>>),
     Snappy(SnappyReader<'a>),
-    Lz4(lz4::Decoder<&'a [u8]>),
-    Zstd(zstd::Decoder<'static, &'a [u8]>),
+    Lz4(lz4::Decoder<Metered<'a>>),
+    Zstd(Members<'a, zstd::Decoder<'static, &'a [u8]>>),
 }
 
 impl Source<'_> {
@@ -49,7 +52,10 @@ impl Source<'_> {
             Self::Plain(bytes) => bytes.read(out),
             Self::Gzip(decoder) => decoder.read(out),
             Self::Snappy(decoder) => return decoder.read(out).map_err(SourceError::Snappy),
-            Self::Lz4(decoder) => decoder.read(out),
+            Self::Lz4(decoder) => {
+                decoder.reader().refill();
+                decoder.read(out)
+            }
             Self::Zstd(decoder) => decoder.read(out),
         };
         read.map_err(SourceError::Codec)
@@ -73,16 +79,13 @@ impl<'a> Inflater<'a> {
         };
         let source = match codec {
             Codec::None => Source::Plain(compressed),
-            Codec::Gzip => Source::Gzip(Box::new(flate2::bufread::MultiGzDecoder::new(compressed))),
+            Codec::Gzip => Source::Gzip(Members::open(compressed).map_err(corrupt)?),
             Codec::Snappy => Source::Snappy(SnappyReader::new(compressed, inflated_bytes_max)),
-            Codec::Lz4 => Source::Lz4(lz4::Decoder::new(compressed).map_err(corrupt)?),
-            Codec::Zstd => {
-                let mut decoder = zstd::Decoder::with_buffer(compressed).map_err(corrupt)?;
-                decoder
-                    .window_log_max(ZSTD_WINDOW_LOG_MAX)
-                    .map_err(corrupt)?;
-                Source::Zstd(decoder)
+            Codec::Lz4 => {
+                let metered = Metered::new(compressed);
+                Source::Lz4(lz4::Decoder::new(metered).map_err(corrupt)?)
             }
+            Codec::Zstd => Source::Zstd(Members::open(compressed).map_err(corrupt)?),
         };
         Ok(Self {
             codec,
@@ -93,6 +96,7 @@ impl<'a> Inflater<'a> {
             is_source_at_end: false,
             inflated_bytes: 0,
             inflated_bytes_max,
+            work_bytes: 0,
         })
     }
 
@@ -100,9 +104,9 @@ impl<'a> Inflater<'a> {
         self.codec
     }
 
-    /// How much was inflated so far, consumed or not.
-    pub fn inflated_bytes(&self) -> usize {
-        self.inflated_bytes
+    /// What was done so far, in bytes that are inflated: data in many small parts costs more than it gives.
+    pub fn work_bytes(&self) -> usize {
+        self.work_bytes
     }
 
     /// The next bytes, which stay there until they are consumed: at least `wanted_bytes`, which may not be more than the buffer holds; fewer
@@ -158,7 +162,7 @@ impl<'a> Inflater<'a> {
     pub fn bytes_after_stream(self) -> Result<usize, InflateError> {
         let rest = match self.source {
             Source::Plain(rest) => rest,
-            Source::Gzip(decoder) => decoder.into_inner(),
+            Source::Gzip(members) => members.into_rest(),
             Source::Snappy(decoder) => decoder.rest(),
             Source::Lz4(decoder) => {
                 let (rest, complete) = decoder.finish();
@@ -166,9 +170,9 @@ impl<'a> Inflater<'a> {
                     codec: self.codec,
                     reason: "the frame has no end".to_owned(),
                 })?;
-                rest
+                rest.rest()
             }
-            Source::Zstd(decoder) => decoder.finish(),
+            Source::Zstd(members) => members.into_rest(),
         };
         Ok(rest.len())
     }
@@ -188,6 +192,7 @@ impl<'a> Inflater<'a> {
             self.is_source_at_end = read_bytes == 0;
             self.end += read_bytes;
             self.inflated_bytes += read_bytes;
+            self.work_bytes += read_bytes.max(INFLATE_READ_WORK_BYTES);
             if self.inflated_bytes > self.inflated_bytes_max {
                 return Err(self.too_large());
             }

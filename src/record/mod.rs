@@ -13,6 +13,8 @@ mod inflated_walk;
 pub mod inflater;
 mod invalid_batch;
 pub mod kept_records;
+mod members;
+mod metered;
 mod record_checks;
 pub mod records;
 mod snappy;

@@ -1,5 +1,7 @@
 //! Snappy as Kafka's clients send it: xerial's framing (Java, and most others), or one bare block (some).
 
+use crate::model::limits::EMPTY_PARTS_MAX;
+
 /// Opens a stream of xerial's snappy-java: this magic, a version and the lowest compatible version (each 4 bytes), then blocks, each
 /// behind its length (4 bytes, big-endian).
 const XERIAL_MAGIC: &[u8; 8] = b"\x82SNAPPY\0";
@@ -74,6 +76,7 @@ pub struct SnappyReader<'a> {
     block: Block<'a>,
     read_bytes: usize,
     block_bytes_max: usize,
+    empty_count: usize,
 }
 
 impl<'a> SnappyReader<'a> {
@@ -92,6 +95,7 @@ impl<'a> SnappyReader<'a> {
             block: Block::default(),
             read_bytes: 0,
             block_bytes_max,
+            empty_count: 0,
         }
     }
 
@@ -106,6 +110,10 @@ impl<'a> SnappyReader<'a> {
                 let compressed = self.next_block()?;
                 self.block.begin(compressed, self.block_bytes_max)?;
                 self.read_bytes = 0;
+                self.empty_count += usize::from(self.block.inflated_bytes == 0);
+                if self.empty_count > EMPTY_PARTS_MAX {
+                    return Err(SnappyError::corrupt("too many blocks are empty"));
+                }
             }
         }
         let inflated = &self.block.inflated[self.read_bytes..];

@@ -51,7 +51,7 @@ pub(super) struct ConsumeArguments {
     /// End after so many records.
     #[arg(long, short = 'n', value_name = "COUNT")]
     max_messages: Option<u64>,
-    /// End when nothing has come for so long, such as 5s.
+    /// End when nothing has come for so long, such as 5s. While no broker answers it does not count.
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     idle_timeout: Option<Duration>,
     /// End behind the records that are there now.

@@ -296,8 +296,18 @@ impl Shard {
                     is_limited = !wanted.first_whole && wanted.max_bytes == progress.left_bytes;
                     match read_batches(read, self.read_ahead()).await {
                         Ok(run) => {
-                            got = run;
-                            break Ok(());
+                            let after_hole = match run.is_empty() {
+                                true => partition.leader.borrow().log().after_hole(key, wanted),
+                                false => None,
+                            };
+                            let Some(next) = after_hole else {
+                                got = run;
+                                break Ok(());
+                            };
+                            tracing::debug!(path = %partition.directory().display(), offset = %wanted.offset, %next, "records are missing at a segment's end");
+                            wanted.offset = next;
+                            executor::yield_if_needed().await;
+                            None
                         }
                         // The segment left the log meanwhile, or is just being replaced by a cleaned one.
                         Err(_) if self.files().is_retired(key) => {

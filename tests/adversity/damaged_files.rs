@@ -167,6 +167,41 @@ fn a_damaged_batch_in_a_closed_segment_is_found_by_verify_and_its_neighbours_are
     broker.stop();
 }
 
+/// Its last batch, or all of them.
+#[test]
+fn a_reader_goes_on_after_what_is_missing_at_the_end_of_a_closed_segment() {
+    let data = new_directory();
+    start_with_batches(data.path()).stop();
+    let logs = files(data.path(), ".log");
+    let first_of = |path: &Path| -> i64 {
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        name.parse().unwrap()
+    };
+    let bases: Vec<i64> = logs.iter().map(|path| first_of(path)).collect();
+    let batch_bytes = fs::metadata(&logs[0]).unwrap().len() / (bases[1] - bases[0]) as u64;
+    for (index, left) in [(0, bases[1] - bases[0] - 1), (2, 0)] {
+        let file = OpenOptions::new().write(true).open(&logs[index]).unwrap();
+        file.set_len(left as u64 * batch_bytes).unwrap();
+        for suffix in ["index", "timeindex"] {
+            fs::remove_file(logs[index].with_extension(suffix)).unwrap();
+        }
+    }
+    let broker = Broker::start(data.path(), &[]);
+    let mut client = broker.client();
+    // From the disk, and then from where an earlier read has left it in memory.
+    for _ in 0..2 {
+        for (missing, next) in [(bases[1] - 1, bases[1]), (bases[2], bases[3])] {
+            let data = fetch(&mut client, "t", missing).unwrap();
+            let records = data.records.unwrap();
+            assert_eq!(batch_at(&records).0.base_offset.0, next, "{}", broker.log());
+        }
+    }
+    for number in [0, bases[1], bases[3], BATCHES - 1] {
+        expect_batch(&mut client, number);
+    }
+    broker.stop();
+}
+
 #[test]
 fn damaged_and_missing_indexes_are_made_anew() {
     let data = new_directory();

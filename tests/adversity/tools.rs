@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use kafka_protocol::messages::leave_group_request::MemberIdentity;
 use kafka_protocol::messages::{DescribeGroupsRequest, GroupId, LeaveGroupRequest};
@@ -144,6 +144,26 @@ fn produce_and_consume_live_through_a_kill_of_the_broker_and_nothing_is_doubled(
     }
     assert_eq!(log_end(&mut client, "t"), 3);
     assert_eq!(committed(&mut client, "g", "t"), 3);
+    broker.stop();
+}
+
+#[test]
+fn consume_takes_no_outage_for_the_end_of_what_comes() {
+    let data = new_directory();
+    let broker = Broker::start(data.path(), &[]);
+    let mut client = broker.client();
+    create_topic(&mut client, "t", 1, &[]);
+    produce(&mut client, "t", batch_of(&[b"before"])).unwrap();
+    let mut reader = Tool::start(&broker, &["consume", "t", "--idle-timeout", "3s"]);
+    assert_eq!(reader.next_line(), "before");
+    // Longer than it waits for records.
+    let outage = || thread::sleep(Duration::from_secs(4));
+    let broker = broker.kill_and_start_again(data.path(), outage);
+    produce(&mut broker.client(), "t", batch_of(&[b"after"])).unwrap();
+    assert_eq!(reader.next_line(), "after");
+    let (code, said) = reader.end();
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("answers again"), "{said}");
     broker.stop();
 }
 

@@ -164,6 +164,8 @@ impl Session {
                     self.outage.bear(cluster, error, |error| {
                         tell(&format!("{error}; trying again for up to {limit_s} s"));
                     })?;
+                    // Nobody said that there is nothing.
+                    self.newest = Instant::now();
                 }
                 Err(error) => return Err(error),
             }

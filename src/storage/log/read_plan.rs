@@ -113,8 +113,19 @@ impl Log {
             Some(place) => Some(place.position),
             None => floor.in_memory(wanted.offset),
         };
+        let nothing = || match self.after_hole(key, wanted) {
+            Some(next) => ReadPlan::Memory {
+                run: ByteRun::starting_at(FilePosition::ZERO),
+                rest: Some(ReadPlace {
+                    segment: key,
+                    position: readable_end,
+                    offset: next,
+                }),
+            },
+            None => ReadPlan::Nothing,
+        };
         if at.is_some_and(|at| at >= readable_end) {
-            return ReadPlan::Nothing;
+            return nothing();
         }
         let in_memory =
             at.and_then(|at| self.select_in_memory(key, at, readable_end, wanted, steps));
@@ -144,7 +155,7 @@ impl Log {
                 run: ByteRun::starting_at(position),
                 rest: Some(place(position, wanted.offset)),
             },
-            Some((_, Selection::Nothing)) => ReadPlan::Nothing,
+            Some((_, Selection::Nothing)) => nothing(),
             Some((_, Selection::Corrupt { position })) => ReadPlan::Corrupt {
                 segment: key.segment,
                 position,
@@ -157,6 +168,15 @@ impl Log {
                 wanted,
             }),
         }
+    }
+
+    /// Where to read on after a read of `key` that found nothing: its last batches may be missing, and no reader may wait there for ever.
+    /// `None` where what is wanted may come, or was too large.
+    pub fn after_hole(&self, key: SegmentKey, wanted: Wanted) -> Option<Offset> {
+        let segment = self.sealed.find(wanted.offset)?;
+        let next = segment.next_offset();
+        let is_passed = segment.key(self.id) == key && wanted.first_whole && next < wanted.below;
+        is_passed.then_some(next)
     }
 
     /// What memory holds of a segment from the batch at `start` on, and which of it is wanted; `None` if it does not hold that.

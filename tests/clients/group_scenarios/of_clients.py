@@ -172,16 +172,20 @@ def shares(scene, client, assignor):
 
 def static_restart(scene, client):
     topic = scene.topic("t", 4)
-    first, second = (scene.member(client, [topic], instance=name, session_ms=60_000) for name in ("one", "two"))
-    settled([first, second], topic.places())
-    share, quiet = first.owned, len(lines_of_ownership(second))
-    first.kill9()
-    again = scene.member(client, [topic], instance="one", session_ms=60_000)
+    leader = scene.member(client, [topic], instance="one", session_ms=60_000)
+    settled([leader], topic.places())
+    follower = scene.member(client, [topic], instance="two", session_ms=60_000)
+    settled([leader, follower], topic.places())
+    # A leader of franz-go's that restarts may compare its topics with others before it knows any, and then asks for a rebalance itself.
+    restarts, stays = (follower, leader) if client.name == "franz-go" else (leader, follower)
+    share, quiet = restarts.owned, len(lines_of_ownership(stays))
+    restarts.kill9()
+    again = scene.member(client, [topic], instance=restarts.options["instance"], session_ms=60_000)
     again.wait_for(lambda: again.owned == share, f"its share {sorted(share)}")
     topic.send(80)
-    topic.wait_until_handled([again, second])
-    expect(lines_of_ownership(second)[quiet:], [], "rebalances that the other one saw")
-    expect(second.owned | again.owned, topic.places(), "the shares together")
+    topic.wait_until_handled([again, stays])
+    expect(lines_of_ownership(stays)[quiet:], [], "rebalances that the other one saw")
+    expect(stays.owned | again.owned, topic.places(), "the shares together")
 
 
 def lines_of_ownership(member):

@@ -346,7 +346,9 @@ impl Shard {
         let swap = Arc::new(Swap::new(&directory, &group.base_offsets()));
         let mut taken = 0;
         // This leaves the old files alone, so on a full disk they just stay.
-        let decided = self.swap(&swap, &mut taken, Swap::DECIDING_STEPS).await;
+        let decided = self
+            .swap(partition, &swap, &mut taken, Swap::DECIDING_STEPS)
+            .await;
         if let Err(error) = decided {
             if error.shortage().is_some() && Swap::is_undecided(taken) {
                 self.give_up_swap(partition, group, turn).await;
@@ -381,7 +383,7 @@ impl Shard {
         });
         let linked = linked.await;
         let step_count = swap.steps().len();
-        if let Err(error) = self.swap(&swap, &mut taken, step_count).await {
+        if let Err(error) = self.swap(partition, &swap, &mut taken, step_count).await {
             // How far it came is only known to the next start.
             self.fail_partition(partition, &error);
             return Err(error.into());
@@ -415,6 +417,7 @@ impl Shard {
     /// Takes the steps of the swap `until` so many are taken, and waits for descriptors where one needs them and there are none.
     async fn swap(
         &self,
+        partition: &HostedPartition,
         swap: &Arc<Swap>,
         taken: &mut usize,
         until: usize,
@@ -435,7 +438,7 @@ impl Shard {
                 None => false,
             };
             match result {
-                Err(_) if may_pass && !self.is_stopping() => {
+                Err(_) if may_pass && !self.is_stopping() && !partition.flags.is_gone.get() => {
                     self.metrics().count(Counter::ShortageRetries, 1);
                     executor::sleep(Duration::from_millis(SHORTAGE_RETRY_MS)).await;
                 }

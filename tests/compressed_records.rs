@@ -1,5 +1,7 @@
 //! What is asked of the records of compressed batches: the same as of all others, and that their bytes end where the records do.
 
+use std::io::Write;
+
 use corelog::model::TimestampMs;
 use corelog::model::limits::{
     CHECK_STEP_BYTES, INFLATE_BUFFER_BYTES, INFLATE_READ_WORK_BYTES, INFLATED_BATCH_BYTES_MAX,
@@ -8,8 +10,8 @@ use corelog::record::encode::{BatchBuilder, seal};
 use corelog::record::inflater::InflateError;
 use corelog::record::records::RecordProblem;
 use corelog::record::{
-    Attributes, Codec, InvalidBatch, RecordValidation, TimestampType, ValidBatch, Validation,
-    ValidationRules, validate,
+    Attributes, Codec, InflateBounds, InvalidBatch, RecordValidation, TimestampType, ValidBatch,
+    Validation, ValidationRules, validate,
 };
 use proptest::prelude::*;
 
@@ -73,7 +75,7 @@ fn in_steps(
     step_bytes: usize,
 ) -> (Result<ValidBatch, InvalidBatch>, usize) {
     let mut step_count = 1;
-    let mut validation = match Validation::begin(batch, rules, NOW) {
+    let mut validation = match Validation::begin(batch, rules, InflateBounds::WIDEST, NOW) {
         Ok(validation) => validation,
         Err(refused) => return (Err(refused), step_count),
     };
@@ -379,6 +381,53 @@ fn what_inflates_beyond_the_cap_is_too_large() {
         let batch = batch_of(codec, 1, &bytes);
         assert_eq!(refused(&batch), too_large, "{codec:?}");
         assert!(validate(&batch, &BY_HEADER, NOW).is_ok());
+    }
+}
+
+/// Of a window only what was inflated is held: a batch of a high level that inflates to little takes little.
+#[test]
+fn what_takes_too_much_memory_to_inflate_is_too_large_and_smaller_batches_do() {
+    let bounds = InflateBounds::holding(1 << 20);
+    let check = |batch: &[u8]| {
+        let mut validation = Validation::begin(batch, RULES, bounds, NOW)?;
+        loop {
+            if let Some(valid) = validation.step(usize::MAX)? {
+                return Ok(valid);
+            }
+        }
+    };
+    let with_window = |plain: &[u8], log| {
+        let mut encoder = zstd::Encoder::new(Vec::new(), 3).unwrap();
+        encoder.window_log(log).unwrap();
+        encoder.write_all(plain).unwrap();
+        encoder.finish().unwrap()
+    };
+    let bare_snappy = |plain: &[u8]| snap::raw::Encoder::new().compress_vec(plain).unwrap();
+    let plain = |value_bytes: usize| {
+        let value = vec![0; value_bytes];
+        record(&[&[0, 0, 0, 1], &varint(value.len()), &value, &[0]])
+    };
+    let (small, large) = (plain(900_000), plain(1_200_000));
+    let too_much = Err(InvalidBatch::InflatingTakesTooMuch {
+        window_bytes_max: 1 << 20,
+    });
+    for (codec, bytes) in [
+        (Codec::Zstd, with_window(&large, 21)),
+        (Codec::Zstd, zstd::bulk::compress(&large, 3).unwrap()),
+        (Codec::Snappy, bare_snappy(&large)),
+    ] {
+        assert_eq!(check(&batch_of(codec, 1, &bytes)), too_much, "{codec:?}");
+    }
+    for (codec, bytes) in [
+        (Codec::Zstd, with_window(&small, 27)),
+        (Codec::Zstd, with_window(&large, 20)),
+        (Codec::Snappy, bare_snappy(&small)),
+        (Codec::Snappy, Codec::Snappy.compress(&large).unwrap()),
+        (Codec::Lz4, Codec::Lz4.compress(&large).unwrap()),
+        (Codec::Gzip, Codec::Gzip.compress(&large).unwrap()),
+    ] {
+        let valid = check(&batch_of(codec, 1, &bytes));
+        assert!(valid.is_ok(), "{codec:?}: {valid:?}");
     }
 }
 

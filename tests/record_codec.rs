@@ -8,8 +8,8 @@ use corelog::record::records::{
     RecordReader, RecordsError, first_at_or_after, first_of_max_timestamp,
 };
 use corelog::record::{
-    Attributes, Codec, RecordBatchHeader, RecordValidation, TimestampType, ValidationRules,
-    validate,
+    Attributes, Codec, InflateBounds, RecordBatchHeader, RecordValidation, TimestampType,
+    ValidationRules, validate,
 };
 use kafka_protocol::protocol::StrBytes;
 use kafka_protocol::records::{self as codec, Compression, RecordBatchDecoder, RecordBatchEncoder};
@@ -39,7 +39,7 @@ struct Plain {
 }
 
 fn read(batch: &[u8]) -> Result<Vec<Plain>, RecordsError> {
-    let mut reader = RecordReader::new(batch, INFLATED_BYTES_MAX)?;
+    let mut reader = RecordReader::new(batch, InflateBounds::up_to(INFLATED_BYTES_MAX))?;
     let mut read = Vec::new();
     while let Some(record) = reader.next_record()? {
         let header = |(name, value): (&[u8], Option<&[u8]>)| {
@@ -189,10 +189,10 @@ proptest! {
         let batch = built(&records, codec);
         let place = |record: &Plain| (Offset(record.offset), TimestampMs(record.timestamp));
         let at_or_after = records.iter().find(|record| record.timestamp >= at).map(place);
-        prop_assert_eq!(first_at_or_after(&batch, TimestampMs(at), INFLATED_BYTES_MAX).unwrap(), at_or_after);
+        prop_assert_eq!(first_at_or_after(&batch, TimestampMs(at), InflateBounds::up_to(INFLATED_BYTES_MAX)).unwrap(), at_or_after);
         let max = records.iter().map(|record| record.timestamp).max().unwrap();
         let latest = records.iter().find(|record| record.timestamp == max).map(place);
-        prop_assert_eq!(first_of_max_timestamp(&batch, INFLATED_BYTES_MAX).unwrap(), latest);
+        prop_assert_eq!(first_of_max_timestamp(&batch, InflateBounds::up_to(INFLATED_BYTES_MAX)).unwrap(), latest);
     }
 
     #[test]
@@ -237,11 +237,15 @@ fn with_log_append_time_every_record_has_the_time_of_the_batch() {
     );
     let first = Some((Offset(0), TimestampMs(30)));
     assert_eq!(
-        first_at_or_after(&batch, TimestampMs(25), INFLATED_BYTES_MAX),
+        first_at_or_after(
+            &batch,
+            TimestampMs(25),
+            InflateBounds::up_to(INFLATED_BYTES_MAX)
+        ),
         Ok(first)
     );
     assert_eq!(
-        first_of_max_timestamp(&batch, INFLATED_BYTES_MAX),
+        first_of_max_timestamp(&batch, InflateBounds::up_to(INFLATED_BYTES_MAX)),
         Ok(first)
     );
 }
@@ -252,7 +256,7 @@ fn inflating_stops_at_the_cap_and_not_before() {
         let batch = one_record(codec);
         let inflated_bytes = one_record(Codec::None).len() - 61;
         let count = |cap| {
-            let mut reader = RecordReader::new(&batch, cap)?;
+            let mut reader = RecordReader::new(&batch, InflateBounds::up_to(cap))?;
             reader.next_record().map(|record| record.is_some())
         };
         assert_eq!(count(inflated_bytes), Ok(true), "{codec:?}");
@@ -271,9 +275,12 @@ fn inflating_stops_at_the_cap_and_not_before() {
 #[test]
 fn a_batch_that_is_cut_short_is_told_so() {
     let batch = one_record(Codec::None);
-    let cut = RecordReader::new(&batch[..batch.len() - 1], INFLATED_BYTES_MAX)
-        .map(|_| ())
-        .unwrap_err();
+    let cut = RecordReader::new(
+        &batch[..batch.len() - 1],
+        InflateBounds::up_to(INFLATED_BYTES_MAX),
+    )
+    .map(|_| ())
+    .unwrap_err();
     assert_eq!(
         cut,
         RecordsError::CutShort {
@@ -319,7 +326,12 @@ fn bare_snappy_inflates_too() {
     let text = b"some text, some text, some text".repeat(50);
     let bare = snap::raw::Encoder::new().compress_vec(&text).unwrap();
     for compressed in [&bare, &Codec::Snappy.compress(&text).unwrap()] {
-        let mut inflater = Inflater::new(Codec::Snappy, compressed, INFLATED_BYTES_MAX).unwrap();
+        let mut inflater = Inflater::new(
+            Codec::Snappy,
+            compressed,
+            InflateBounds::up_to(INFLATED_BYTES_MAX),
+        )
+        .unwrap();
         let mut out = Vec::new();
         inflater.read_into(&mut out, text.len()).unwrap();
         assert_eq!(out, text);
@@ -334,7 +346,8 @@ fn a_snappy_block_that_declares_gigabytes_gets_none() {
         &b"\xff\xff\xff\xff\x0f"[..],
         b"\x82SNAPPY\0\0\0\0\x01\0\0\0\x01\0\0\0\x05\xff\xff\xff\xff\x0f",
     ] {
-        let mut inflater = Inflater::new(Codec::Snappy, compressed, usize::MAX).unwrap();
+        let mut inflater =
+            Inflater::new(Codec::Snappy, compressed, InflateBounds::up_to(usize::MAX)).unwrap();
         let refused = inflater.peek(1).unwrap_err();
         assert!(
             matches!(
@@ -356,7 +369,8 @@ fn several_gzip_members_are_one_stream() {
         Codec::Gzip.compress(b"second").unwrap(),
     ]
     .concat();
-    let mut inflater = Inflater::new(Codec::Gzip, &both, INFLATED_BYTES_MAX).unwrap();
+    let mut inflater =
+        Inflater::new(Codec::Gzip, &both, InflateBounds::up_to(INFLATED_BYTES_MAX)).unwrap();
     let mut out = Vec::new();
     inflater.read_into(&mut out, 12).unwrap();
     assert_eq!(out, b"first second");

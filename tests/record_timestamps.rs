@@ -4,8 +4,8 @@ use corelog::model::{LeaderEpoch, Offset, ProducerEpoch, ProducerId, Sequence, T
 use corelog::record::encode::{BatchBuilder, seal};
 use corelog::record::records::{RecordProblem, RecordReader};
 use corelog::record::{
-    Codec, InvalidBatch, RecordBatchHeader, RecordValidation, TimestampType, ValidationRules,
-    validate,
+    Codec, InflateBounds, InvalidBatch, RecordBatchHeader, RecordValidation, TimestampType,
+    ValidationRules, validate,
 };
 
 const NOW: TimestampMs = TimestampMs(1_000_000);
@@ -116,7 +116,7 @@ fn log_append_time_replaces_the_producers_and_the_crc_fits_again() {
             TimestampType::LogAppendTime
         );
         assert_eq!(stored.attributes.codec(), Ok(codec));
-        let mut reader = RecordReader::new(&batch, 1 << 20).unwrap();
+        let mut reader = RecordReader::new(&batch, InflateBounds::up_to(1 << 20)).unwrap();
         assert_eq!(reader.next_record().unwrap().unwrap().timestamp, NOW);
     }
 }

@@ -8,8 +8,8 @@ use corelog::record::header::Attributes;
 use corelog::record::records::{RecordProblem, RecordReader};
 use corelog::record::validate::BatchProducer;
 use corelog::record::{
-    Codec, InvalidBatch, RecordBatchHeader, RecordValidation, TimestampType, ValidationRules,
-    validate,
+    Codec, InflateBounds, InvalidBatch, RecordBatchHeader, RecordValidation, TimestampType,
+    ValidationRules, validate,
 };
 use proptest::prelude::*;
 
@@ -515,7 +515,7 @@ proptest! {
             let stamped = valid.stamped_header(Offset(1), LeaderEpoch(1));
             store(&mut batch, &stamped);
             prop_assert!(valid.header.crc_fits(&batch));
-            let mut reader = RecordReader::new(&batch, INFLATED_BATCH_BYTES_MAX).unwrap();
+            let mut reader = RecordReader::new(&batch, InflateBounds::WIDEST).unwrap();
             let mut read_count = 0;
             while reader.next_record().unwrap().is_some() {
                 read_count += 1;

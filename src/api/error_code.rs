@@ -200,9 +200,9 @@ fn of_batch(invalid: &InvalidBatch) -> ResponseError {
         | InvalidBatch::Crc { .. }
         | InvalidBatch::Inflate(_)
         | InvalidBatch::BytesBehindStream { .. } => ResponseError::CorruptMessage,
-        InvalidBatch::TooLarge { .. } | InvalidBatch::InflatesTooLarge { .. } => {
-            ResponseError::MessageTooLarge
-        }
+        InvalidBatch::TooLarge { .. }
+        | InvalidBatch::InflatesTooLarge { .. }
+        | InvalidBatch::InflatingTakesTooMuch { .. } => ResponseError::MessageTooLarge,
         InvalidBatch::Codec(_) => ResponseError::UnsupportedCompressionType,
         InvalidBatch::Transactional => ResponseError::InvalidTxnState,
         InvalidBatch::Timestamp { .. } | InvalidBatch::LogAppendTimeFromClient => {

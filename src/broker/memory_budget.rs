@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! limit in force (the machine's memory, or less by a control group)
-//! | margin: page cache, sockets, heap | process, executors, inflating | tail cache | requests | replies | ... | unused |
+//! | margin: page cache, sockets, heap | process, executors | tail cache | requests | replies | ... | unused |
 //! ```
 //!
 //! Every part that grows with the load has what it takes where memory is plenty, and the least with which a broker works. Where not all get
@@ -15,9 +15,10 @@ use crate::config::BrokerConfig;
 use crate::io::memory_limit::MemoryLimit;
 use crate::metrics::BudgetPart;
 use crate::model::limits::{
-    CHUNK_POOL_FREE_BYTES_MAX, GROUP_BYTES_PER_PARTITION_MAX, READ_BLOCKS_BYTES_MAX_PER_SHARD,
-    READ_MEMORY_BYTES_PER_EXECUTOR, RECV_BUF_BYTES_MIN, RECV_POOL_BYTES_PER_SHARD,
-    REPLY_BYTES_PER_SHARD_MAX, REQUEST_BYTES_IN_FLIGHT_PER_SHARD_MAX, TOUCHED_AHEAD_BYTES_MAX,
+    CHUNK_POOL_FREE_BYTES_MAX, GROUP_BYTES_PER_PARTITION_MAX, INFLATE_WINDOWS_PER_SHARD,
+    INFLATED_BATCH_BYTES_MAX, READ_BLOCKS_BYTES_MAX_PER_SHARD, READ_MEMORY_BYTES_PER_EXECUTOR,
+    RECV_BUF_BYTES_MIN, RECV_POOL_BYTES_PER_SHARD, REPLY_BYTES_PER_SHARD_MAX,
+    REQUEST_BYTES_IN_FLIGHT_PER_SHARD_MAX, TOUCHED_AHEAD_BYTES_MAX,
 };
 use crate::shard::memory_share::MemoryShare;
 
@@ -34,8 +35,11 @@ const PROCESS_BYTES: u64 = 48 * MIB;
 /// Rings, lanes, touched stacks and small things of one shard, beside the memory that it registers for reads.
 const EXECUTOR_BYTES: u64 = 16 * MIB;
 
-/// The windows of codecs and the buffers around them, of one shard's requests and its cleaner. Nothing is inflated as a whole.
-const INFLATE_BYTES: u64 = 16 * MIB;
+/// The window of a codec that every broker has: what zstd uses by default. Where memory is plenty, as much as a batch may inflate to.
+const INFLATE_WINDOW_BYTES_MIN: u64 = 2 * MIB;
+
+/// What inflating may take of all memory at the most.
+const INFLATE_PART: u64 = 8;
 
 /// A received request is in a buffer of up to twice its size, and its batches are copied once before they are written.
 const REQUEST_COST: u64 = 2;
@@ -51,7 +55,7 @@ struct Elastic {
 struct Wishes {
     margin_bytes: u64,
     fixed_bytes: u64,
-    elastic: [Elastic; 10],
+    elastic: [Elastic; 11],
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -143,6 +147,7 @@ impl MemoryBudget {
             touched_ahead,
             groups,
             cleaner_keys,
+            inflating,
             connections,
         ] = given.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
         let shard_count = demand.shard_count;
@@ -160,6 +165,7 @@ impl MemoryBudget {
                 reply_bytes: replies / shard_count,
                 group_bytes: groups / shard_count,
                 cleaner_key_bytes: cleaner_keys / shard_count,
+                inflate_window_bytes: inflating / shard_count / INFLATE_WINDOWS_PER_SHARD,
             },
             connections: connections / RECV_BUF_BYTES_MIN,
             is_plenty: above_least >= wanted_above,
@@ -185,6 +191,10 @@ impl MemoryBudget {
             ("touched_ahead", self.touched_ahead_bytes as u64),
             ("groups", of_shards(self.share.group_bytes)),
             ("cleaner_keys", of_shards(self.share.cleaner_key_bytes)),
+            (
+                "inflating",
+                of_shards(INFLATE_WINDOWS_PER_SHARD * self.share.inflate_window_bytes),
+            ),
             (
                 "connections",
                 (self.connections * RECV_BUF_BYTES_MIN) as u64,
@@ -227,7 +237,7 @@ impl Wishes {
         let shards = demand.shard_count as u64;
         let margin_bytes = (limit_bytes / MARGIN_PART).clamp(MARGIN_BYTES_MIN, MARGIN_BYTES_MAX);
         let executor_bytes = EXECUTOR_BYTES + READ_MEMORY_BYTES_PER_EXECUTOR as u64;
-        let fixed_bytes = PROCESS_BYTES + shards * (executor_bytes + INFLATE_BYTES);
+        let fixed_bytes = PROCESS_BYTES + shards * executor_bytes;
         let of_shards = |least_bytes: u64, wanted_bytes: usize| Elastic {
             least_bytes: shards * least_bytes,
             wanted_bytes: shards * wanted_bytes as u64,
@@ -238,6 +248,10 @@ impl Wishes {
         };
         let tail_cache_wanted = demand.tail_cache_bytes.unwrap_or(limit_bytes / 16);
         let group_bytes = GROUP_BYTES_PER_PARTITION_MAX as u64 * demand.offsets_partition_count;
+        let windows = INFLATE_WINDOWS_PER_SHARD as u64;
+        let inflating_wanted = (shards * windows * INFLATED_BATCH_BYTES_MAX as u64)
+            .min(limit_bytes / INFLATE_PART)
+            .max(shards * windows * INFLATE_WINDOW_BYTES_MIN);
         let connection_bytes = demand.connections_max * RECV_BUF_BYTES_MIN as u64;
         let elastic = [
             // A setting may take half of everything.
@@ -254,6 +268,7 @@ impl Wishes {
             of_shards(8 * MIB, 0).up_to(group_bytes.min(limit_bytes / 8)),
             // It may be set to more while the broker runs.
             of_shards(2 * MIB, 0).up_to(demand.cleaner_key_bytes.max(limit_bytes / 16)),
+            of_shards(windows * INFLATE_WINDOW_BYTES_MIN, 0).up_to(inflating_wanted),
             of_process(4 * MIB, connection_bytes),
         ]
         .map(Elastic::sound);
@@ -358,6 +373,7 @@ mod tests {
         );
         assert_eq!(budget.share.reply_bytes, REPLY_BYTES_PER_SHARD_MAX);
         assert_eq!(budget.touched_ahead_bytes, TOUCHED_AHEAD_BYTES_MAX);
+        assert_eq!(budget.share.inflate_window_bytes, INFLATED_BATCH_BYTES_MAX);
         assert_eq!(budget.connections, 8_000);
         assert!(sum(&budget) < 24 * GIB);
     }
@@ -395,6 +411,20 @@ mod tests {
         assert!(told.contains(&format!("at least {needed} MiB")), "{told}");
         assert!(needed < 300, "a container of 300 MiB does for two shards");
         MemoryBudget::divide(limit(needed * MIB), demand(2)).unwrap();
+    }
+
+    #[test]
+    fn what_inflates_has_its_part_also_where_there_is_least() {
+        let needed = MemoryBudget::divide(limit(0), demand(2)).unwrap_err();
+        let least = MemoryBudget::divide(limit(needed.needed_bytes), demand(2)).unwrap();
+        let window_bytes = least.share.inflate_window_bytes as u64;
+        assert!(window_bytes >= INFLATE_WINDOW_BYTES_MIN, "{window_bytes}");
+        let small = MemoryBudget::divide(limit(600 * MIB), demand(2)).unwrap();
+        let window_bytes = small.share.inflate_window_bytes;
+        assert!(window_bytes < INFLATED_BATCH_BYTES_MAX, "{window_bytes}");
+        let parts = small.parts();
+        let part = parts.iter().find(|(name, _)| *name == "inflating").unwrap();
+        assert!(part.1 >= (2 * INFLATE_WINDOWS_PER_SHARD * window_bytes) as u64);
     }
 
     #[test]

@@ -3,10 +3,10 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::model::limits::{INDEX_FILE_BYTES_MAX, INFLATED_BATCH_BYTES_MAX};
+use crate::model::limits::INDEX_FILE_BYTES_MAX;
 use crate::model::{FilePosition, Offset};
 use crate::record::records::{Record, RecordReader};
-use crate::record::{RecordBatchHeader, TimestampType};
+use crate::record::{InflateBounds, RecordBatchHeader, TimestampType};
 use crate::storage::atomic_file;
 use crate::storage::file_error::FileError;
 use crate::storage::offset_index::{IndexDamage, OffsetIndex, SegmentEnd};
@@ -373,7 +373,7 @@ impl<'a> BatchLine<'a> {
 
 /// Reads as many records as can be read; what stopped it, if something did.
 fn read_records(batch: &[u8], records: &mut Vec<RecordLine>) -> Option<String> {
-    let mut reader = match RecordReader::new(batch, INFLATED_BATCH_BYTES_MAX) {
+    let mut reader = match RecordReader::new(batch, InflateBounds::WIDEST) {
         Ok(reader) => reader,
         Err(error) => return Some(error.to_string()),
     };

@@ -10,9 +10,9 @@ use kafka_protocol::messages::fetch_request::{FetchPartition, FetchTopic};
 use kafka_protocol::messages::{ApiKey, BrokerId, FetchRequest};
 
 use crate::model::Offset;
-use crate::model::limits::{INFLATED_BATCH_BYTES_MAX, RECORD_BATCH_HEADER_BYTES};
+use crate::model::limits::RECORD_BATCH_HEADER_BYTES;
 use crate::record::records::{Record, RecordReader};
-use crate::record::{RecordBatchHeader, TimestampType};
+use crate::record::{InflateBounds, RecordBatchHeader, TimestampType};
 
 use super::cluster::Cluster;
 use super::error::{ClientError, ErrorCode};
@@ -173,7 +173,7 @@ impl Fetched {
         let mut rest: &[u8] = &self.records;
         while let Some(batch) = whole_batch(rest).map_err(&unreadable)? {
             rest = &rest[batch.len()..];
-            let mut reader = RecordReader::new(batch, INFLATED_BATCH_BYTES_MAX)
+            let mut reader = RecordReader::new(batch, InflateBounds::WIDEST)
                 .map_err(|error| unreadable(error.to_string()))?;
             let header = *reader.header();
             if !header.crc_fits(batch) {

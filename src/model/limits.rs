@@ -153,15 +153,24 @@ pub const CHECK_FIRST_STEP_BYTES: usize = 256 * 1024;
 /// Every further step. After each others have their turn, if the time slice is over.
 pub const CHECK_STEP_BYTES: usize = 64 * 1024;
 
-/// Checks of one shard under way that take more than their first step. Each holds the window of a codec, up to `INFLATED_BATCH_BYTES_MAX`. At
-/// the limit others wait for their turn, with nothing but the bytes that came.
+/// Checks of one shard under way that take more than their first step, and lookups by time too. Each holds the window of a codec, a lookup
+/// also its largest record. At the limit others wait for their turn, a check with nothing but the bytes that came.
 pub const SLOW_CHECKS_PER_SHARD_MAX: usize = 2;
+
+/// How many times the window of a codec a batch may inflate to that compaction writes anew, since it holds what it keeps. A batch that
+/// inflates to more stays as it is; where memory is plenty none does.
+pub const CLEANED_BATCH_WINDOWS: usize = 4;
+
+/// What everything that inflates in one shard holds at the most, in windows: checks and lookups as above, and the one compaction at a time
+/// with its window, its largest record and what it keeps.
+pub const INFLATE_WINDOWS_PER_SHARD: usize =
+    3 * SLOW_CHECKS_PER_SHARD_MAX + 2 + CLEANED_BATCH_WINDOWS;
 
 /// How much compaction compresses at a time: half a millisecond with the slowest codec.
 pub const COMPRESS_STEP_BYTES: usize = 32 * 1024;
 
 /// The window of a zstd frame, which is how far back its copies may reach: 128 MiB, as every client's decoder has it unless told otherwise, so
-/// that what is refused here no consumer could read. Larger: CORRUPT_MESSAGE.
+/// that what is refused here no consumer could read. Larger: CORRUPT_MESSAGE. Of a window only what was inflated is held.
 pub const ZSTD_WINDOW_LOG_MAX: u32 = 27;
 
 /// Structs, strings and unknown tagged fields in one request. Each takes more memory than bytes on the wire, so this bounds what a request costs

@@ -1,8 +1,9 @@
 //! Walking the records of a compressed batch without keeping them: keys and values are passed over as they are inflated.
 
-use crate::model::limits::{INFLATE_BUFFER_BYTES, INFLATED_BATCH_BYTES_MAX};
+use crate::model::limits::INFLATE_BUFFER_BYTES;
 
 use super::compression::Codec;
+use super::inflate_bounds::InflateBounds;
 use super::inflater::{InflateError, Inflater};
 use super::invalid_batch::InvalidBatch;
 use super::record_checks::{RecordChecks, RecordFacts};
@@ -48,9 +49,12 @@ pub(super) enum Walked {
 }
 
 impl<'a> InflatedWalk<'a> {
-    pub fn new(codec: Codec, compressed: &'a [u8]) -> Result<Self, InvalidBatch> {
-        let inflater =
-            Inflater::new(codec, compressed, INFLATED_BATCH_BYTES_MAX).map_err(refused)?;
+    pub fn new(
+        codec: Codec,
+        compressed: &'a [u8],
+        bounds: InflateBounds,
+    ) -> Result<Self, InvalidBatch> {
+        let inflater = Inflater::new(codec, compressed, bounds).map_err(refused)?;
         Ok(Self {
             inflater,
             large: None,
@@ -239,6 +243,9 @@ fn refused(error: InflateError) -> InvalidBatch {
         InflateError::TooLarge {
             inflated_bytes_max, ..
         } => InvalidBatch::InflatesTooLarge { inflated_bytes_max },
+        InflateError::WindowTooLarge {
+            window_bytes_max, ..
+        } => InvalidBatch::InflatingTakesTooMuch { window_bytes_max },
         error => InvalidBatch::Inflate(error),
     }
 }

@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use crate::model::limits::{INFLATE_BUFFER_BYTES, INFLATE_READ_WORK_BYTES};
 
 use super::compression::Codec;
+use super::inflate_bounds::InflateBounds;
 use super::members::Members;
 use super::metered::Metered;
 use super::snappy::{SnappyError, SnappyReader};
@@ -18,11 +19,16 @@ pub enum InflateError {
         codec: Codec,
         inflated_bytes_max: usize,
     },
+    #[error("inflating the {codec:?} data takes more than {window_bytes_max} bytes of memory")]
+    WindowTooLarge {
+        codec: Codec,
+        window_bytes_max: usize,
+    },
     #[error("the {codec:?} data ends inside a record")]
     CutShort { codec: Codec },
 }
 
-/// Inflates a compressed body piece by piece. Never holds more than a buffer and what the codec's window needs, and gives up at a cap,
+/// Inflates a compressed body piece by piece. Never holds more than a buffer and what the codec's window needs, and gives up at its bounds,
 /// so that a small batch cannot make the broker swell.
 pub struct Inflater<'a> {
     codec: Codec,
@@ -33,7 +39,7 @@ pub struct Inflater<'a> {
     end: usize,
     is_source_at_end: bool,
     inflated_bytes: usize,
-    inflated_bytes_max: usize,
+    bounds: InflateBounds,
     work_bytes: usize,
 }
 
@@ -60,6 +66,15 @@ impl Source<'_> {
         };
         read.map_err(SourceError::Codec)
     }
+
+    /// How much of what it has inflated a decoder may hold, where that is more than some MiB.
+    fn window_bytes(&self) -> usize {
+        match self {
+            Self::Zstd(frames) => frames.window_bytes(),
+            // A block of snappy is looked at before it is inflated; the others' windows are small.
+            Self::Plain(_) | Self::Gzip(_) | Self::Snappy(_) | Self::Lz4(_) => 0,
+        }
+    }
 }
 
 enum SourceError {
@@ -71,7 +86,7 @@ impl<'a> Inflater<'a> {
     pub fn new(
         codec: Codec,
         compressed: &'a [u8],
-        inflated_bytes_max: usize,
+        bounds: InflateBounds,
     ) -> Result<Self, InflateError> {
         let corrupt = |error: io::Error| InflateError::Corrupt {
             codec,
@@ -80,7 +95,7 @@ impl<'a> Inflater<'a> {
         let source = match codec {
             Codec::None => Source::Plain(compressed),
             Codec::Gzip => Source::Gzip(Members::open(compressed).map_err(corrupt)?),
-            Codec::Snappy => Source::Snappy(SnappyReader::new(compressed, inflated_bytes_max)),
+            Codec::Snappy => Source::Snappy(SnappyReader::new(compressed, bounds)),
             Codec::Lz4 => {
                 let metered = Metered::new(compressed);
                 Source::Lz4(lz4::Decoder::new(metered).map_err(corrupt)?)
@@ -95,7 +110,7 @@ impl<'a> Inflater<'a> {
             end: 0,
             is_source_at_end: false,
             inflated_bytes: 0,
-            inflated_bytes_max,
+            bounds,
             work_bytes: 0,
         })
     }
@@ -158,6 +173,14 @@ impl<'a> Inflater<'a> {
         Ok(())
     }
 
+    /// The same for bytes that are held as a whole.
+    pub fn read_held(&mut self, out: &mut Vec<u8>, len_bytes: usize) -> Result<(), InflateError> {
+        if len_bytes > self.bounds.window_bytes_max {
+            return Err(self.window_too_large());
+        }
+        self.read_into(out, len_bytes)
+    }
+
     /// How many bytes stand after the end of the compressed stream; an error where the stream lacks its end. To be asked at the end.
     pub fn bytes_after_stream(self) -> Result<usize, InflateError> {
         let rest = match self.source {
@@ -186,6 +209,7 @@ impl<'a> Inflater<'a> {
             let read = self.source.read(&mut self.buffer[self.end..]);
             let read_bytes = read.map_err(|error| match error {
                 SourceError::Snappy(SnappyError::TooLarge) => self.too_large(),
+                SourceError::Snappy(SnappyError::HoldsTooMuch) => self.window_too_large(),
                 SourceError::Snappy(SnappyError::Corrupt(reason)) => self.corrupt(reason),
                 SourceError::Codec(error) => self.corrupt(error),
             })?;
@@ -193,8 +217,13 @@ impl<'a> Inflater<'a> {
             self.end += read_bytes;
             self.inflated_bytes += read_bytes;
             self.work_bytes += read_bytes.max(INFLATE_READ_WORK_BYTES);
-            if self.inflated_bytes > self.inflated_bytes_max {
+            if self.inflated_bytes > self.bounds.inflated_bytes_max {
                 return Err(self.too_large());
+            }
+            if self.inflated_bytes > self.bounds.window_bytes_max
+                && self.source.window_bytes() > self.bounds.window_bytes_max
+            {
+                return Err(self.window_too_large());
             }
         }
         Ok(())
@@ -210,7 +239,14 @@ impl<'a> Inflater<'a> {
     fn too_large(&self) -> InflateError {
         InflateError::TooLarge {
             codec: self.codec,
-            inflated_bytes_max: self.inflated_bytes_max,
+            inflated_bytes_max: self.bounds.inflated_bytes_max,
+        }
+    }
+
+    fn window_too_large(&self) -> InflateError {
+        InflateError::WindowTooLarge {
+            codec: self.codec,
+            window_bytes_max: self.bounds.window_bytes_max,
         }
     }
 }

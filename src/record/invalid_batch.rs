@@ -107,6 +107,12 @@ pub enum InvalidBatch {
     /// MESSAGE_TOO_LARGE
     #[error("the batch inflates to more than {inflated_bytes_max} bytes")]
     InflatesTooLarge { inflated_bytes_max: usize },
+    /// MESSAGE_TOO_LARGE: in smaller batches the same records may do.
+    #[error(
+        "inflating the batch takes more than the {window_bytes_max} bytes of memory that are left for it; smaller batches take less, \
+         and so does a lower compression level"
+    )]
+    InflatingTakesTooMuch { window_bytes_max: usize },
     /// CORRUPT_MESSAGE
     #[error("{behind_bytes} bytes stand behind the end of the compressed records")]
     BytesBehindStream { behind_bytes: usize },

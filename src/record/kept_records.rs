@@ -156,15 +156,15 @@ impl BuildingBatch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::limits::INFLATED_BATCH_BYTES_MAX;
     use crate::model::{Offset, ProducerEpoch, ProducerId, Sequence};
+    use crate::record::InflateBounds;
     use crate::record::encode::BatchBuilder;
     use crate::record::records::RecordReader;
 
     type Row = (i64, i64, Option<Vec<u8>>, Option<Vec<u8>>, usize);
 
     fn rows(batch: &[u8]) -> Vec<Row> {
-        let mut reader = RecordReader::new(batch, INFLATED_BATCH_BYTES_MAX).unwrap();
+        let mut reader = RecordReader::new(batch, InflateBounds::WIDEST).unwrap();
         assert!(reader.header().crc_fits(batch));
         let mut rows = Vec::new();
         while let Some(record) = reader.next_record().unwrap() {
@@ -203,7 +203,7 @@ mod tests {
     }
 
     fn keep(batch: &[u8], horizon: Option<i64>, keeps: impl Fn(i32) -> bool) -> Vec<u8> {
-        let mut reader = RecordReader::new(batch, INFLATED_BATCH_BYTES_MAX).unwrap();
+        let mut reader = RecordReader::new(batch, InflateBounds::WIDEST).unwrap();
         let mut kept = KeptRecords::of(*reader.header());
         if let Some(horizon) = horizon {
             kept = kept.with_delete_horizon(TimestampMs(horizon));

@@ -9,6 +9,7 @@ pub mod compression;
 pub mod crc;
 pub mod encode;
 pub mod header;
+mod inflate_bounds;
 mod inflated_walk;
 pub mod inflater;
 mod invalid_batch;
@@ -23,5 +24,6 @@ pub mod varint;
 
 pub use compression::Codec;
 pub use header::{Attributes, HeaderError, RecordBatchHeader, TimestampType};
+pub use inflate_bounds::InflateBounds;
 pub use invalid_batch::InvalidBatch;
 pub use validate::{RecordValidation, ValidBatch, Validation, ValidationRules, validate};

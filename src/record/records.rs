@@ -5,6 +5,7 @@ use crate::model::{Offset, TimestampMs};
 
 use super::compression::{Codec, UnknownCodec};
 use super::header::{HeaderError, RecordBatchHeader, TimestampType};
+use super::inflate_bounds::InflateBounds;
 use super::inflater::{InflateError, Inflater};
 use super::varint;
 
@@ -182,8 +183,9 @@ enum Source<'a> {
 }
 
 impl<'a> RecordReader<'a> {
-    /// Starts at the batch at the front of `bytes`. Its CRC is not looked at. Inflating ends with an error at `inflated_bytes_max`.
-    pub fn new(bytes: &'a [u8], inflated_bytes_max: usize) -> Result<Self, RecordsError> {
+    /// Starts at the batch at the front of `bytes`. Its CRC is not looked at. Inflating ends with an error at `bounds`, a record that is larger than what
+    /// may be held too.
+    pub fn new(bytes: &'a [u8], bounds: InflateBounds) -> Result<Self, RecordsError> {
         let header = RecordBatchHeader::parse(bytes)?;
         let body = bytes
             .get(RECORD_BATCH_HEADER_BYTES..header.size_bytes())
@@ -194,7 +196,7 @@ impl<'a> RecordReader<'a> {
         let source = match header.attributes.codec()? {
             Codec::None => Source::Plain(body),
             codec => Source::Inflated {
-                inflater: Inflater::new(codec, body, inflated_bytes_max)?,
+                inflater: Inflater::new(codec, body, bounds)?,
                 body: Vec::new(),
             },
         };
@@ -234,7 +236,7 @@ impl<'a> RecordReader<'a> {
                 if length <= INFLATE_BUFFER_BYTES {
                     inflater.take(length)?
                 } else {
-                    inflater.read_into(body, length)?;
+                    inflater.read_held(body, length)?;
                     body
                 }
             }
@@ -305,9 +307,9 @@ fn inflated_length(inflater: &mut Inflater<'_>) -> Result<Option<usize>, Inflate
 pub fn first_at_or_after(
     bytes: &[u8],
     timestamp: TimestampMs,
-    inflated_bytes_max: usize,
+    bounds: InflateBounds,
 ) -> Result<Option<(Offset, TimestampMs)>, RecordsError> {
-    let mut reader = RecordReader::new(bytes, inflated_bytes_max)?;
+    let mut reader = RecordReader::new(bytes, bounds)?;
     while let Some(record) = reader.next_record()? {
         if record.timestamp >= timestamp {
             return Ok(Some((record.offset, record.timestamp)));
@@ -319,9 +321,9 @@ pub fn first_at_or_after(
 /// The record of the batch with the largest timestamp, the first of several. `None`: the batch has no records.
 pub fn first_of_max_timestamp(
     bytes: &[u8],
-    inflated_bytes_max: usize,
+    bounds: InflateBounds,
 ) -> Result<Option<(Offset, TimestampMs)>, RecordsError> {
-    let mut reader = RecordReader::new(bytes, inflated_bytes_max)?;
+    let mut reader = RecordReader::new(bytes, bounds)?;
     let mut found: Option<(Offset, TimestampMs)> = None;
     while let Some(record) = reader.next_record()? {
         if found.is_none_or(|(_, max)| record.timestamp > max) {

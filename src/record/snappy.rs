@@ -2,6 +2,8 @@
 
 use crate::model::limits::EMPTY_PARTS_MAX;
 
+use super::inflate_bounds::InflateBounds;
+
 /// Opens a stream of xerial's snappy-java: this magic, a version and the lowest compatible version (each 4 bytes), then blocks, each
 /// behind its length (4 bytes, big-endian).
 const XERIAL_MAGIC: &[u8; 8] = b"\x82SNAPPY\0";
@@ -61,6 +63,9 @@ pub enum SnappyError {
     Corrupt(String),
     #[error("a block is larger than everything may be")]
     TooLarge,
+    /// The block is held as a whole.
+    #[error("a block is larger than what may be held")]
+    HoldsTooMuch,
 }
 
 impl SnappyError {
@@ -75,13 +80,13 @@ pub struct SnappyReader<'a> {
     is_framed: bool,
     block: Block<'a>,
     read_bytes: usize,
-    block_bytes_max: usize,
+    bounds: InflateBounds,
     empty_count: usize,
 }
 
 impl<'a> SnappyReader<'a> {
-    /// A block that declares more than `block_bytes_max` is refused before memory is taken for it.
-    pub fn new(compressed: &'a [u8], block_bytes_max: usize) -> Self {
+    /// A block that declares more than `bounds` allow is refused before memory is taken for it.
+    pub fn new(compressed: &'a [u8], bounds: InflateBounds) -> Self {
         let is_framed =
             compressed.len() >= XERIAL_HEADER_BYTES && compressed.starts_with(XERIAL_MAGIC);
         let rest = if is_framed {
@@ -94,7 +99,7 @@ impl<'a> SnappyReader<'a> {
             is_framed,
             block: Block::default(),
             read_bytes: 0,
-            block_bytes_max,
+            bounds,
             empty_count: 0,
         }
     }
@@ -108,7 +113,7 @@ impl<'a> SnappyReader<'a> {
                 return Ok(0);
             } else {
                 let compressed = self.next_block()?;
-                self.block.begin(compressed, self.block_bytes_max)?;
+                self.block.begin(compressed, self.bounds)?;
                 self.read_bytes = 0;
                 self.empty_count += usize::from(self.block.inflated_bytes == 0);
                 if self.empty_count > EMPTY_PARTS_MAX {
@@ -160,11 +165,7 @@ struct Block<'a> {
 }
 
 impl<'a> Block<'a> {
-    fn begin(
-        &mut self,
-        compressed: &'a [u8],
-        inflated_bytes_max: usize,
-    ) -> Result<(), SnappyError> {
+    fn begin(&mut self, compressed: &'a [u8], bounds: InflateBounds) -> Result<(), SnappyError> {
         self.inflated_bytes =
             snap::raw::decompress_len(compressed).map_err(SnappyError::corrupt)?;
         if self.inflated_bytes > compressed.len().saturating_mul(RATIO_MAX) {
@@ -172,8 +173,11 @@ impl<'a> Block<'a> {
                 "a block declares more than snappy can hold",
             ));
         }
-        if self.inflated_bytes > inflated_bytes_max {
+        if self.inflated_bytes > bounds.inflated_bytes_max {
             return Err(SnappyError::TooLarge);
+        }
+        if self.inflated_bytes > bounds.window_bytes_max {
+            return Err(SnappyError::HoldsTooMuch);
         }
         if self.inflated_bytes <= BLOCK_AT_ONCE_BYTES_MAX {
             self.inflated.resize(self.inflated_bytes, 0);
@@ -320,13 +324,16 @@ mod tests {
             .flat_map(|n| (n / 700).to_le_bytes())
             .collect();
         let compressed = snap::raw::Encoder::new().compress_vec(&text).unwrap();
-        let mut reader = SnappyReader::new(&compressed, text.len());
+        let mut reader = SnappyReader::new(&compressed, InflateBounds::up_to(text.len()));
         let (mut read, mut piece) = (Vec::new(), vec![0; 10_000]);
         while let read_bytes @ 1.. = reader.read(&mut piece).unwrap() {
             read.extend_from_slice(&piece[..read_bytes]);
         }
         assert!(read == text, "other bytes");
-        let too_large = SnappyReader::new(&compressed, text.len() - 1).read(&mut piece);
-        assert_eq!(too_large, Err(SnappyError::TooLarge));
+        let mut read_within = |bounds| SnappyReader::new(&compressed, bounds).read(&mut piece);
+        let too_large = InflateBounds::up_to(text.len() - 1);
+        assert_eq!(read_within(too_large), Err(SnappyError::TooLarge));
+        let held = InflateBounds::holding(text.len() - 1);
+        assert_eq!(read_within(held), Err(SnappyError::HoldsTooMuch));
     }
 }

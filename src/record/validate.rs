@@ -6,6 +6,7 @@ use crate::model::{LeaderEpoch, Offset, ProducerEpoch, ProducerId, Sequence, Tim
 use super::compression::Codec;
 use super::crc::crc32c_append;
 use super::header::{self, CRC_COVERS_FROM, HeaderError, RecordBatchHeader, TimestampType};
+use super::inflate_bounds::InflateBounds;
 use super::inflated_walk::{InflatedWalk, Walked};
 use super::invalid_batch::InvalidBatch;
 use super::record_checks::{RecordChecks, RecordFacts, check_timestamp};
@@ -96,7 +97,7 @@ pub fn validate(
     rules: &ValidationRules,
     now: TimestampMs,
 ) -> Result<ValidBatch, InvalidBatch> {
-    let mut validation = Validation::begin(field, *rules, now)?;
+    let mut validation = Validation::begin(field, *rules, InflateBounds::WIDEST, now)?;
     loop {
         if let Some(valid) = validation.step(usize::MAX)? {
             return Ok(valid);
@@ -126,6 +127,7 @@ const RECORD_WORK_BYTES: usize = 32;
 pub struct Validation<'a> {
     field: &'a [u8],
     rules: ValidationRules,
+    bounds: InflateBounds,
     now: TimestampMs,
     header: RecordBatchHeader,
     stage: Stage<'a>,
@@ -154,6 +156,7 @@ impl<'a> Validation<'a> {
     pub fn begin(
         field: &'a [u8],
         rules: ValidationRules,
+        bounds: InflateBounds,
         now: TimestampMs,
     ) -> Result<Self, InvalidBatch> {
         let header = check_length(field, &rules)?;
@@ -164,6 +167,7 @@ impl<'a> Validation<'a> {
         Ok(Self {
             field,
             rules,
+            bounds,
             now,
             header,
             stage,
@@ -245,7 +249,7 @@ impl<'a> Validation<'a> {
                 Stage::Inflated {
                     batch,
                     checks,
-                    walk: Box::new(InflatedWalk::new(codec, rest)?),
+                    walk: Box::new(InflatedWalk::new(codec, rest, self.bounds)?),
                 }
             }
             _ => {

@@ -65,8 +65,9 @@ impl Shard {
         let mut slot = None;
         loop {
             let rules = rules_for(&partition.config.get(), source);
-            let mut validation = Validation::begin(&records, rules, self.clock().now())
-                .map_err(PartitionError::InvalidBatch)?;
+            let mut validation =
+                Validation::begin(&records, rules, self.inflate_bounds(), self.clock().now())
+                    .map_err(PartitionError::InvalidBatch)?;
             let mut step_bytes = CHECK_FIRST_STEP_BYTES;
             loop {
                 executor::yield_if_needed().await;

@@ -11,7 +11,7 @@ use crate::io::clock::Monotonic;
 use crate::io::os_error::Shortage;
 use crate::io::{blocking, executor};
 use crate::metrics::{Counter, Gauge};
-use crate::model::limits::{CLEANING_RETRY_MS, SHORTAGE_RETRY_MS};
+use crate::model::limits::{CLEANED_BATCH_WINDOWS, CLEANING_RETRY_MS, SHORTAGE_RETRY_MS};
 use crate::model::{Offset, TimestampMs};
 use crate::shard::checkpoint::{CheckpointTurn, SyncBy};
 use crate::shard::deleted_files::DeletedSegment;
@@ -241,6 +241,7 @@ impl Shard {
                 judging: self.judging_time(),
                 stamping: self.stamping_time(),
                 delete_retention_ms: config.delete_retention_ms,
+                bounds: self.inflate_bounds().kept_in(CLEANED_BATCH_WINDOWS),
             };
             let (segments, last_of_producers) = {
                 let leader = partition.leader.borrow();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::group::Replayed;
 use crate::io::executor;
 use crate::metrics::{Counter, Latency};
-use crate::model::limits::{GROUP_LOAD_RETRY_MS, INFLATED_BATCH_BYTES_MAX, READ_BLOCK_BYTES};
+use crate::model::limits::{GROUP_LOAD_RETRY_MS, READ_BLOCK_BYTES};
 use crate::model::{FilePosition, Offset};
 use crate::record::header::RecordBatchHeader;
 use crate::record::records::RecordReader;
@@ -130,7 +130,7 @@ impl Shard {
     }
 
     async fn replay_batch(&self, groups: &HostedGroups, batch: &[u8], loaded: &mut Loaded) {
-        let mut reader = match RecordReader::new(batch, INFLATED_BATCH_BYTES_MAX) {
+        let mut reader = match RecordReader::new(batch, self.inflate_bounds()) {
             Ok(reader) if reader.header().attributes.is_control() => return,
             Ok(reader) => reader,
             Err(error) => {

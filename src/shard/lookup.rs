@@ -128,7 +128,15 @@ impl Shard {
             )
         };
         let keys = views.iter().map(|view| view.key).collect();
-        let found = find_by_time(views, timestamp, from, below, self.read_ahead()).await;
+        let found = find_by_time(
+            views,
+            timestamp,
+            from,
+            below,
+            self.inflate_bounds(),
+            self.read_ahead(),
+        )
+        .await;
         found.map_err(|error| self.lookup_failed(partition, keys, error))
     }
 
@@ -157,7 +165,14 @@ impl Shard {
                 (log.plan_newest(below, &misleading), log.start(), below)
             };
             let keys = segments.iter().filter_map(NewestOf::key).collect();
-            let newest = newest_timestamp(segments, start, below, &misleading, self.read_ahead());
+            let newest = newest_timestamp(
+                segments,
+                start,
+                below,
+                &misleading,
+                self.inflate_bounds(),
+                self.read_ahead(),
+            );
             let newest = newest.await;
             drop(slot);
             let newest = newest.map_err(|error| self.lookup_failed(partition, keys, error))?;

@@ -14,6 +14,8 @@ pub struct MemoryShare {
     pub reply_bytes: usize,
     /// Consumer groups. At the limit a commit or a join that needs more is refused.
     pub group_bytes: usize,
+    /// What one batch may take while it is inflated (`InflateBounds`); more is refused to a producer.
+    pub inflate_window_bytes: usize,
     /// Keys of the log that is being compacted; more keys take several passes.
     pub cleaner_key_bytes: usize,
 }

@@ -14,6 +14,7 @@ use crate::io::executor;
 use crate::metadata::MetadataImage;
 use crate::metrics::{Gauge, ShardMetrics};
 use crate::model::{ShardId, TopicPartition};
+use crate::record::InflateBounds;
 use crate::shard::cache_budget::CacheBudget;
 use crate::shard::cache_order::CacheOrder;
 use crate::shard::call::{Call, ReplyTo};
@@ -66,7 +67,7 @@ pub struct Shard {
     ahead: ReadAhead,
     syncs: SyncGroup,
     check_slots: CheckSlots,
-    /// For lookups by time, which inflate batches too.
+    /// For lookups by time, which inflate batches too; each holds its largest record beside the window.
     lookup_slots: CheckSlots,
     groups: GroupHost,
     retention_clock: RefCell<RetentionClock>,
@@ -205,6 +206,11 @@ impl Shard {
 
     pub fn memory(&self) -> MemoryShare {
         self.memory
+    }
+
+    /// What each batch is bounded by that this shard inflates.
+    pub(super) fn inflate_bounds(&self) -> InflateBounds {
+        InflateBounds::holding(self.memory.inflate_window_bytes)
     }
 
     pub fn log_dir(&self) -> &LogDir {

@@ -1,8 +1,9 @@
 //! The newest record of a log by its timestamp, among those that may be shown.
 
 use crate::io::executor;
-use crate::model::limits::{INFLATED_BATCH_BYTES_MAX, READ_BLOCK_BYTES};
+use crate::model::limits::READ_BLOCK_BYTES;
 use crate::model::{Offset, TimestampMs};
+use crate::record::InflateBounds;
 use crate::record::header::RecordBatchHeader;
 use crate::record::records::RecordReader;
 use crate::storage::batch_selection::Wanted;
@@ -40,6 +41,7 @@ pub async fn newest_timestamp(
     start: Offset,
     below: Offset,
     misleading: &[Offset],
+    bounds: InflateBounds,
     ahead: &ReadAhead,
 ) -> Result<TimestampMs, ReadError> {
     let mut newest = TimestampMs::NONE;
@@ -55,6 +57,7 @@ pub async fn newest_timestamp(
                     start,
                     below,
                     misleading,
+                    bounds,
                 };
                 known.max(shown.newest_from(view, from, ahead).await?)
             }
@@ -70,6 +73,7 @@ struct Shown<'a> {
     start: Offset,
     below: Offset,
     misleading: &'a [Offset],
+    bounds: InflateBounds,
 }
 
 impl Shown<'_> {
@@ -123,7 +127,7 @@ impl Shown<'_> {
             return header.newest_record();
         }
         let mut newest = TimestampMs::NONE;
-        let Ok(mut records) = RecordReader::new(batch, INFLATED_BATCH_BYTES_MAX) else {
+        let Ok(mut records) = RecordReader::new(batch, self.bounds) else {
             return newest;
         };
         while let Ok(Some(record)) = records.next_record() {

@@ -4,10 +4,10 @@ use crate::io::disk::DiskError;
 use crate::io::executor;
 use crate::io::os_error::Shortage;
 use crate::model::limits::{
-    INFLATED_BATCH_BYTES_MAX, READ_BLOCK_BYTES, READ_CHECKED_BYTES_PER_SLICE,
-    RECORD_BATCH_HEADER_BYTES,
+    READ_BLOCK_BYTES, READ_CHECKED_BYTES_PER_SLICE, RECORD_BATCH_HEADER_BYTES,
 };
 use crate::model::{FilePosition, Offset, TimestampMs};
+use crate::record::InflateBounds;
 use crate::record::header::{CrcCheck, RecordBatchHeader};
 use crate::record::records::{RecordReader, RecordsError};
 use crate::storage::batch_selection::{Selection, Wanted, select};
@@ -133,12 +133,13 @@ pub struct FoundByTime {
 }
 
 /// The first record, in offset order from `from` on and below `below`, whose timestamp is `timestamp` or later. A batch whose records do not
-/// read, which no consumer could read either, is passed over.
+/// read, which no consumer could read either, or not within `bounds`, is passed over.
 pub async fn find_by_time(
     views: Vec<SegmentView>,
     timestamp: TimestampMs,
     from: Offset,
     below: Offset,
+    bounds: InflateBounds,
     ahead: &ReadAhead,
 ) -> Result<FoundByTime, ReadError> {
     let mut found = FoundByTime::default();
@@ -180,7 +181,7 @@ pub async fn find_by_time(
                 executor::yield_if_needed().await;
                 let (batch, behind) = rest.split_at(header.size_bytes());
                 if header.max_timestamp >= timestamp {
-                    match first_record_at(batch, timestamp, from).await {
+                    match first_record_at(batch, timestamp, from, bounds).await {
                         Ok(None) if header.base_offset < from => {}
                         Ok(None) => found.misleading.push(header.base_offset),
                         Ok(Some(record)) => {
@@ -207,8 +208,9 @@ async fn first_record_at(
     batch: &[u8],
     timestamp: TimestampMs,
     from: Offset,
+    bounds: InflateBounds,
 ) -> Result<Option<TimestampedOffset>, RecordsError> {
-    let mut records = RecordReader::new(batch, INFLATED_BATCH_BYTES_MAX)?;
+    let mut records = RecordReader::new(batch, bounds)?;
     while let Some(record) = records.next_record()? {
         executor::yield_if_needed().await;
         if record.timestamp >= timestamp && record.offset >= from {

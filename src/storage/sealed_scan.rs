@@ -52,6 +52,7 @@ fn may_be_gap(stop: ScanStop) -> bool {
 mod tests {
     use super::*;
     use crate::model::{LeaderEpoch, TimestampMs};
+    use crate::record::InflateBounds;
     use crate::record::encode::BatchBuilder;
     use crate::record::kept_records::KeptRecords;
     use crate::record::records::RecordReader;
@@ -65,7 +66,7 @@ mod tests {
     }
 
     fn thinned(batch: &[u8]) -> Vec<u8> {
-        let mut reader = RecordReader::new(batch, 1 << 20).unwrap();
+        let mut reader = RecordReader::new(batch, InflateBounds::up_to(1 << 20)).unwrap();
         let mut kept = KeptRecords::of(*reader.header());
         let (body, encoded) = reader.next_encoded().unwrap().unwrap();
         kept.push(&body, encoded);

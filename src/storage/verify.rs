@@ -1,9 +1,8 @@
 use std::path::{Path, PathBuf};
 
-use crate::model::limits::INFLATED_BATCH_BYTES_MAX;
 use crate::model::{FilePosition, LeaderEpoch, Offset, TimestampMs};
 use crate::record::records::{RecordReader, RecordsError};
-use crate::record::{RecordBatchHeader, TimestampType};
+use crate::record::{InflateBounds, RecordBatchHeader, TimestampType};
 
 use super::checkpoint::{CheckpointDamage, PartitionCheckpoint, RecoveryPoint};
 use super::file_error::FileError;
@@ -349,7 +348,7 @@ impl<'a> Verifier<'a> {
 
 /// Reads every record of a batch.
 fn max_timestamp(batch: &[u8]) -> Result<TimestampMs, RecordsError> {
-    let mut reader = RecordReader::new(batch, INFLATED_BATCH_BYTES_MAX)?;
+    let mut reader = RecordReader::new(batch, InflateBounds::WIDEST)?;
     let mut latest = TimestampMs::NONE;
     while let Some(record) = reader.next_record()? {
         latest = latest.max(record.timestamp);

@@ -8,8 +8,8 @@ use corelog::model::{
     FilePosition, LeaderEpoch, Offset, PartitionIndex, ProducerId, ShardId, TimestampMs, TopicId,
     TopicPartition,
 };
-use corelog::record::RecordBatchHeader;
 use corelog::record::records::RecordReader;
+use corelog::record::{InflateBounds, RecordBatchHeader};
 use corelog::storage::active_segment::RollRules;
 use corelog::storage::batch_selection::Wanted;
 use corelog::storage::checkpoint::{PartitionCheckpoint, RecoveryPoint};
@@ -243,6 +243,7 @@ pub async fn clean(
             judging: TimestampMs(rules.now),
             stamping: TimestampMs(rules.now),
             delete_retention_ms: rules.delete_retention_ms,
+            bounds: InflateBounds::WIDEST,
         };
         let segments = sealed(dir);
         let mut supervisor = async |_: Work| Ok(());
@@ -364,15 +365,22 @@ impl OpenLog {
         let timestamp = TimestampMs(timestamp);
         let views = self.log.plan_time_lookup(timestamp);
         let (start, end) = (self.log.start(), self.log.end().offset);
-        find_by_time(views, timestamp, start, end, &self.ahead)
-            .await
-            .unwrap()
-            .record
+        find_by_time(
+            views,
+            timestamp,
+            start,
+            end,
+            InflateBounds::WIDEST,
+            &self.ahead,
+        )
+        .await
+        .unwrap()
+        .record
     }
 }
 
 pub fn rows_of(batch: &[u8]) -> Vec<Row> {
-    let mut reader = RecordReader::new(batch, 1 << 24).unwrap();
+    let mut reader = RecordReader::new(batch, InflateBounds::up_to(1 << 24)).unwrap();
     let mut rows = Vec::new();
     while let Some(record) = reader.next_record().unwrap() {
         rows.push(Row {

@@ -3,7 +3,6 @@
 
 use bytes::Bytes;
 use corelog::metadata::{self, MetadataImage};
-use corelog::model::limits::INFLATED_BATCH_BYTES_MAX;
 use corelog::model::{
     FilePosition, LeaderEpoch, Offset, PartitionIndex, TimestampMs, TopicId, TopicPartition,
 };
@@ -13,7 +12,8 @@ use corelog::record::encode::seal;
 use corelog::record::header::LOG_OVERHEAD_BYTES;
 use corelog::record::records::{RecordReader, first_at_or_after, first_of_max_timestamp};
 use corelog::record::{
-    Codec, RecordBatchHeader, RecordValidation, TimestampType, ValidationRules, validate,
+    Codec, InflateBounds, RecordBatchHeader, RecordValidation, TimestampType, ValidationRules,
+    validate,
 };
 use corelog::storage::checkpoint::PartitionCheckpoint;
 use corelog::storage::leader_epochs::LeaderEpochs;
@@ -114,13 +114,13 @@ pub fn record_batch(input: &[u8]) {
             assert_eq!(read, Some(valid.record_count()));
         }
     }
-    let _ = first_at_or_after(&batch, TimestampMs(1), INFLATED_BATCH_BYTES_MAX);
-    let _ = first_of_max_timestamp(&batch, INFLATED_BATCH_BYTES_MAX);
+    let _ = first_at_or_after(&batch, TimestampMs(1), InflateBounds::WIDEST);
+    let _ = first_of_max_timestamp(&batch, InflateBounds::WIDEST);
 }
 
 /// How many records there are, if all can be read.
 fn read_all(batch: &[u8]) -> Option<i32> {
-    let mut reader = RecordReader::new(batch, INFLATED_BATCH_BYTES_MAX).ok()?;
+    let mut reader = RecordReader::new(batch, InflateBounds::WIDEST).ok()?;
     let mut read_count = 0;
     while let Some(record) = reader.next_body().ok()? {
         assert_eq!(record.headers.iter().count(), record.headers.len());

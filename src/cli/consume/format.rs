@@ -117,6 +117,7 @@ impl RecordFormat {
 mod tests {
     use super::*;
     use crate::model::TimestampMs;
+    use crate::record::InflateBounds;
     use crate::record::encode::BatchBuilder;
     use crate::record::records::RecordReader;
 
@@ -126,7 +127,7 @@ mod tests {
         let batch = BatchBuilder::new()
             .record_with_headers(TimestampMs(77), Some(b"key"), Some(b"value"), &headers)
             .build();
-        let mut reader = RecordReader::new(&batch, 1024).unwrap();
+        let mut reader = RecordReader::new(&batch, InflateBounds::up_to(1024)).unwrap();
         let record = reader.next_record().unwrap().unwrap();
         let mut line = Vec::new();
         let format: RecordFormat = r"%t-%p@%o %T\t%k=%v [%h] 100%%".parse().unwrap();

@@ -113,6 +113,7 @@ fn text(bytes: Option<&[u8]>) -> Value {
 mod tests {
     use super::*;
     use crate::model::TimestampMs;
+    use crate::record::InflateBounds;
     use crate::record::encode::BatchBuilder;
     use crate::record::records::RecordReader;
 
@@ -122,7 +123,7 @@ mod tests {
         let batch = BatchBuilder::new()
             .record_with_headers(TimestampMs(5), None, Some(&[0xff, 0]), &headers)
             .build();
-        let mut reader = RecordReader::new(&batch, 1024).unwrap();
+        let mut reader = RecordReader::new(&batch, InflateBounds::up_to(1024)).unwrap();
         let record = reader.next_record().unwrap().unwrap();
         let at = TopicPartition::new("t", 1);
         let expected = json!({

@@ -5,11 +5,11 @@ use std::io;
 use rustc_hash::FxHashMap;
 
 use crate::io::executor;
-use crate::model::limits::{COMPRESS_STEP_BYTES, INFLATED_BATCH_BYTES_MAX};
+use crate::model::limits::COMPRESS_STEP_BYTES;
 use crate::model::{Offset, ProducerId, TimestampMs};
-use crate::record::RecordBatchHeader;
 use crate::record::kept_records::KeptRecords;
 use crate::record::records::{RecordBody, RecordReader, RecordsError};
+use crate::record::{InflateBounds, RecordBatchHeader};
 use crate::storage::cleaner::offset_map::OffsetMap;
 
 /// By what it is decided.
@@ -23,6 +23,7 @@ pub struct BatchFilter<'a> {
     pub stamping: TimestampMs,
     /// `delete.retention.ms`
     pub delete_retention_ms: u64,
+    pub bounds: InflateBounds,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -116,7 +117,7 @@ impl BatchFilter<'_> {
         batch: &[u8],
     ) -> Result<Survey, RecordsError> {
         let mut survey = Survey::default();
-        let mut records = RecordReader::new(batch, INFLATED_BATCH_BYTES_MAX)?;
+        let mut records = RecordReader::new(batch, self.bounds)?;
         while let Some(record) = records.next_body()? {
             executor::yield_if_needed().await;
             if self.keeps(header, &record) {
@@ -137,8 +138,7 @@ impl BatchFilter<'_> {
         if let Some(horizon) = new_horizon {
             kept = kept.with_delete_horizon(horizon);
         }
-        let mut records =
-            RecordReader::new(batch, INFLATED_BATCH_BYTES_MAX).map_err(io::Error::other)?;
+        let mut records = RecordReader::new(batch, self.bounds).map_err(io::Error::other)?;
         while let Some((record, encoded)) = records.next_encoded().map_err(io::Error::other)? {
             executor::yield_if_needed().await;
             if self.keeps(header, &record) {
@@ -203,6 +203,7 @@ mod tests {
         last_of_producers: FxHashMap<ProducerId, Offset>,
         judging: TimestampMs,
         stamping: TimestampMs,
+        bounds: InflateBounds,
     }
 
     impl Case {
@@ -218,6 +219,7 @@ mod tests {
                 last_of_producers: FxHashMap::default(),
                 judging: NOW,
                 stamping: NOW,
+                bounds: InflateBounds::WIDEST,
             }
         }
 
@@ -228,6 +230,7 @@ mod tests {
                 judging: self.judging,
                 stamping: self.stamping,
                 delete_retention_ms: DELETE_RETENTION_MS,
+                bounds: self.bounds,
             };
             let header = RecordBatchHeader::parse(batch).unwrap();
             executor::block_on(async { filter.apply(&header, batch, is_last).await.unwrap() })
@@ -235,7 +238,7 @@ mod tests {
     }
 
     fn offsets(batch: &[u8]) -> Vec<i64> {
-        let mut reader = RecordReader::new(batch, INFLATED_BATCH_BYTES_MAX).unwrap();
+        let mut reader = RecordReader::new(batch, InflateBounds::WIDEST).unwrap();
         let mut offsets = Vec::new();
         while let Some(record) = reader.next_record().unwrap() {
             offsets.push(record.offset.0);
@@ -281,6 +284,20 @@ mod tests {
             Kept::AsItIs,
             "behind what the map covers"
         );
+    }
+
+    #[test]
+    fn a_batch_that_takes_too_much_to_inflate_is_not_touched() {
+        let mut case = Case::new(&[("a", 1)], 2);
+        let value = "v".repeat(5_000);
+        let records = [("a", Some(&value[..])), ("a", Some("2"))];
+        let batch = batch(0, Codec::Lz4, &records);
+        case.bounds = InflateBounds::up_to(5_000);
+        let kept = case.apply(&batch, false);
+        assert_eq!(kept.kept, Kept::AsItIs);
+        assert!(kept.unreadable.is_some());
+        case.bounds = InflateBounds::up_to(10_000);
+        assert_eq!(offsets(&rewritten(case.apply(&batch, false))), [1]);
     }
 
     #[test]

@@ -9,10 +9,9 @@ use crate::io::chunk::ChunkPool;
 use crate::io::disk::{DiskError, DiskOperation};
 use crate::io::executor;
 use crate::io::os_error::OsErrorKind;
-use crate::model::limits::INFLATED_BATCH_BYTES_MAX;
 use crate::model::{FilePosition, Offset, ProducerId, TimestampMs};
-use crate::record::RecordBatchHeader;
 use crate::record::records::{RecordReader, RecordsError};
+use crate::record::{InflateBounds, RecordBatchHeader};
 use crate::storage::cleaner::batch_filter::{BatchFilter, Kept};
 use crate::storage::cleaner::cleaned_file::{CleanedFile, CleanedSegment};
 use crate::storage::cleaner::offset_map::OffsetMap;
@@ -77,6 +76,8 @@ pub struct Cleaning<'a> {
     pub judging: TimestampMs,
     pub stamping: TimestampMs,
     pub delete_retention_ms: u64,
+    /// A batch that inflates to more stays as it is.
+    pub bounds: InflateBounds,
 }
 
 impl Cleaning<'_> {
@@ -100,7 +101,7 @@ impl Cleaning<'_> {
             while let Some((header, batch)) = source.next_batch().await? {
                 if header.last_offset() >= from && !header.attributes.is_control() {
                     let is_first = map.end() == from;
-                    let has_room = put_keys(&mut map, from, &header, batch).await;
+                    let has_room = self.put_keys(&mut map, from, &header, batch).await;
                     if !has_room && !is_first {
                         return Ok(map);
                     }
@@ -135,6 +136,7 @@ impl Cleaning<'_> {
             judging: self.judging,
             stamping: self.stamping,
             delete_retention_ms: self.delete_retention_ms,
+            bounds: self.bounds,
         };
         let key = group.cleaned_key(self.log);
         let mut cleaned = CleanedFile::create(
@@ -194,28 +196,33 @@ impl Cleaning<'_> {
         let segment = cleaned.finish().await?;
         Ok(is_changed.then_some(segment))
     }
-}
 
-/// Puts the keys of a batch into the map; false if it has no room for one of them.
-async fn put_keys(
-    map: &mut OffsetMap,
-    from: Offset,
-    header: &RecordBatchHeader,
-    batch: &[u8],
-) -> bool {
-    // Where records do not read, those in front still count; the batch itself stays as it is.
-    let put = read_keys(batch, |offset, key| offset < from || map.put(key, offset)).await;
-    put.unwrap_or_else(|reason| {
-        tracing::debug!(offset = %header.base_offset, %reason, "a batch's keys do not read");
-        true
-    })
+    /// Puts the keys of a batch into the map; false if it has no room for one of them.
+    async fn put_keys(
+        &self,
+        map: &mut OffsetMap,
+        from: Offset,
+        header: &RecordBatchHeader,
+        batch: &[u8],
+    ) -> bool {
+        // Where records do not read, those in front still count; the batch itself stays as it is.
+        let put = read_keys(batch, self.bounds, |offset, key| {
+            offset < from || map.put(key, offset)
+        })
+        .await;
+        put.unwrap_or_else(|reason| {
+            tracing::debug!(offset = %header.base_offset, %reason, "a batch's keys do not read");
+            true
+        })
+    }
 }
 
 async fn read_keys(
     batch: &[u8],
+    bounds: InflateBounds,
     mut on_key: impl FnMut(Offset, &[u8]) -> bool,
 ) -> Result<bool, RecordsError> {
-    let mut records = RecordReader::new(batch, INFLATED_BATCH_BYTES_MAX)?;
+    let mut records = RecordReader::new(batch, bounds)?;
     let base_offset = records.header().base_offset;
     while let Some(record) = records.next_body()? {
         executor::yield_if_needed().await;

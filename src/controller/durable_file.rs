@@ -7,11 +7,20 @@ use std::path::Path;
 pub(super) fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut temporary = path.as_os_str().to_owned();
     temporary.push(".new");
-    let mut file = File::create(&temporary)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    fs::rename(&temporary, path)?;
+    let temporary = Path::new(&temporary);
+    let renamed = write_new(temporary, bytes).and_then(|()| fs::rename(temporary, path));
+    if renamed.is_err() {
+        // On a full disk its blocks may be those that are missed next.
+        let _ = fs::remove_file(temporary);
+    }
+    renamed?;
     sync_directory(parent(path))
+}
+
+fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = File::create(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
 }
 
 /// Makes the names in a directory durable.

@@ -25,7 +25,7 @@ use crate::model::limits::{METADATA_BATCH_BYTES_MAX, METADATA_RESERVE_BYTES};
 /// - whole frames behind the last promise are kept: their change may have been followed, and nobody was told that it failed.
 ///
 /// The zeros are written ahead, so that an append overwrites blocks that are there: its sync then waits for no journal, and small
-/// changes still succeed on a full disk.
+/// changes still succeed on a full disk, also after a large one that did not.
 ///
 /// A failed sync is never tried again, for a second one can report success for bytes that are gone: the log is then offline.
 pub struct MetadataLog {
@@ -158,9 +158,8 @@ impl MetadataLog {
         let bytes = frame::encode(self.sequence + 1, records, METADATA_BATCH_BYTES_MAX)?;
         self.reserve(bytes.len() as u64);
         if let Err(source) = self.file.write_all_at(&bytes, self.length_bytes) {
-            // A full disk is no lasting fault: what was written of the frame is taken back, and the next change may succeed.
-            self.reserved_bytes = self.length_bytes;
-            self.offline = self.file.set_len(self.length_bytes).is_err();
+            // A full disk is no lasting fault: what was written of the frame is taken back, and a smaller change may succeed.
+            self.offline = self.take_back().is_err();
             return Err(io_error(&path, "append to it")(source));
         }
         let synced = self.file.sync_data().map_err(io_error(&path, "sync it"));
@@ -176,6 +175,14 @@ impl MetadataLog {
         self.length_bytes += bytes.len() as u64;
         self.reserved_bytes = self.reserved_bytes.max(self.length_bytes);
         Ok(())
+    }
+
+    /// Puts zeros in the place of what was written of a frame that is not promised. The blocks that were there stay: on a full disk a small
+    /// change, such as a deletion that frees space, has no others. A crash in between leaves an unfinished write.
+    fn take_back(&self) -> io::Result<()> {
+        let zeros = vec![0; (self.reserved_bytes - self.length_bytes) as usize];
+        self.file.write_all_at(&zeros, self.length_bytes)?;
+        self.file.set_len(self.reserved_bytes)
     }
 
     /// Puts a snapshot in the place of a log that grew too long. A failure loses nothing: the log goes on growing, and the next
@@ -201,6 +208,8 @@ impl MetadataLog {
         let path = self.path();
         self.file.set_len(0).map_err(io_error(&path, "empty it"))?;
         (self.length_bytes, self.reserved_bytes) = (0, 0);
+        // Of the blocks that have just become free.
+        self.reserve(0);
         if let Err(source) = self.file.sync_data() {
             self.offline = true;
             return Err(io_error(&path, "sync it")(source));
@@ -218,10 +227,7 @@ impl MetadataLog {
                 cut_bytes = self.reserved_bytes - self.length_bytes,
                 "cut off an unfinished write at the end of the metadata log"
             );
-            self.file
-                .set_len(self.length_bytes)
-                .map_err(io_error(&path, "cut it"))?;
-            self.reserved_bytes = self.length_bytes;
+            self.take_back().map_err(io_error(&path, "cut it"))?;
         }
         if is_unfinished || self.sequence > promised {
             self.file.sync_data().map_err(io_error(&path, "sync it"))?;
@@ -348,7 +354,8 @@ fn check_unfinished(
     promised: u64,
     defect: FrameDefect,
 ) -> Result<(), MetadataLogError> {
-    if number > promised && is_zero(bytes) {
+    // A log of zeros is one that a snapshot took the place of; whether it is the latest, the promise tells.
+    if is_zero(bytes) && (number > promised || position == 0) {
         return Ok(());
     }
     let whole = matches!(

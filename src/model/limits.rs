@@ -186,8 +186,8 @@ pub const PARTITIONS_PER_BROKER_MAX: usize = 100_000;
 /// Producer ids that are set aside with one write of the metadata log (Kafka's number). A restart leaves the rest unused.
 pub const PRODUCER_ID_BLOCK_COUNT: i64 = 1000;
 
-/// The value of one setting, as written. Longer: INVALID_CONFIG.
-pub const SETTING_VALUE_BYTES_MAX: usize = 32 * 1024;
+/// The value of one setting, as written: what a string of the wire holds (a 16-bit length). Longer: INVALID_CONFIG.
+pub const SETTING_VALUE_BYTES_MAX: usize = i16::MAX as usize;
 
 /// One batch of metadata records, archived. A larger change is refused.
 pub const METADATA_BATCH_BYTES_MAX: usize = 64 * 1024 * 1024;

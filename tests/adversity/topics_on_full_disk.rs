@@ -11,7 +11,9 @@ use kafka_protocol::ResponseError::{
     CoordinatorLoadInProgress, CoordinatorNotAvailable, KafkaStorageError, TopicAlreadyExists,
 };
 use kafka_protocol::messages::create_partitions_request::CreatePartitionsTopic;
-use kafka_protocol::messages::{CreatePartitionsRequest, FindCoordinatorRequest};
+use kafka_protocol::messages::{
+    CreatePartitionsRequest, DeleteTopicsRequest, FindCoordinatorRequest,
+};
 use kafka_protocol::protocol::StrBytes;
 
 use crate::broker::{Broker, WAIT_MAX};
@@ -19,6 +21,7 @@ use crate::groups::commit;
 use crate::produce::{
     batch_of, create_topic, expect_value, fetch, log_end, produce, topic_name, try_create_topic,
 };
+use crate::settings::{alter_topic, try_alter_topic};
 use crate::small_disk::SmallDisk;
 use crate::wire::Client;
 
@@ -119,6 +122,41 @@ fn a_topic_without_directories_is_no_success_and_is_made_when_space_returns() {
     broker.stop();
     let broker = Broker::start(&data, &[]);
     expect_value(&mut broker.client(), &second, 0, b"new");
+    broker.stop();
+}
+
+/// A topic can be deleted on a full disk, which may be what makes room again; so the zeros ahead in the metadata log outlast a change that
+/// is too large for them.
+#[test]
+fn a_change_that_finds_no_room_leaves_room_for_a_deletion() {
+    let disk = SmallDisk::new(DISK_BYTES);
+    let (data, ballast) = (disk.path().join("data"), disk.path().join("ballast"));
+    let broker = start_and_fill(&data, &ballast, &[]);
+    let mut client = broker.client();
+    let number = format!("{:032000}", 2_000_000);
+    let names = [
+        "delete.retention.ms",
+        "file.delete.delay.ms",
+        "flush.ms",
+        "max.compaction.lag.ms",
+        "message.timestamp.after.max.ms",
+        "message.timestamp.before.max.ms",
+        "retention.bytes",
+        "retention.ms",
+        "segment.ms",
+        "segment.bytes",
+    ];
+    let settings = names.map(|name| (name, &number[..]));
+    let answer = try_alter_topic(&mut client, "first", &settings);
+    assert_eq!(answer.error_code, KafkaStorageError.code(), "{answer:?}");
+    fill(&ballast.with_extension("more"));
+    // It takes more than what is left of the log's last block.
+    alter_topic(&mut client, "first", &settings[..1]);
+    let request = DeleteTopicsRequest::default()
+        .with_topic_names(vec![topic_name("first")])
+        .with_timeout_ms(30_000);
+    let code = client.ask(5, &request).responses[0].error_code;
+    assert_eq!(code, 0, "{}", broker.log());
     broker.stop();
 }
 

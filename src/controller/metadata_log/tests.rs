@@ -333,6 +333,43 @@ fn a_log_that_grows_past_its_limit_is_replaced_by_a_snapshot() {
 }
 
 #[test]
+fn a_change_that_is_taken_back_leaves_the_zeros_to_the_next_one() {
+    let log = TestLog::with_topics(2);
+    let (open, _) = log.open().unwrap();
+    let before = (log.bytes(), log.file_bytes());
+    let torn = vec![0xa5; METADATA_RESERVE_BYTES as usize * 2];
+    open.file.write_all_at(&torn, open.length_bytes).unwrap();
+    open.take_back().unwrap();
+    assert_eq!((log.bytes(), log.file_bytes()), before);
+    let (mut open, _) = log.open().unwrap();
+    open.append(&[topic(3)]).unwrap();
+    assert_eq!(log.file_bytes(), before.1);
+    assert_eq!(log.topic_count(), 3);
+}
+
+#[test]
+fn an_unfinished_write_is_overwritten_with_zeros() {
+    let log = TestLog::with_topics(2);
+    let before = (log.bytes(), log.file_bytes());
+    let (open, _) = log.open().unwrap();
+    open.file
+        .write_all_at(&[0xa5; 500], open.length_bytes)
+        .unwrap();
+    let (open, _) = log.open().unwrap();
+    assert_eq!((log.bytes(), log.file_bytes()), before);
+    assert_eq!(open.reserved_bytes, before.1);
+}
+
+#[test]
+fn a_snapshot_leaves_zeros_for_small_changes() {
+    let log = TestLog::with_topics(3);
+    let (mut open, image) = log.open().unwrap();
+    open.compact(&image).unwrap();
+    assert_eq!(log.file_bytes(), METADATA_RESERVE_BYTES);
+    assert_eq!(log.topic_count(), 3);
+}
+
+#[test]
 fn the_zeros_ahead_are_no_damage_and_stay_ahead() {
     let log = TestLog::with_topics(3);
     let frames_bytes = log.bytes().len() as u64;
@@ -354,13 +391,17 @@ fn a_large_change_goes_past_the_zeros() {
 }
 
 #[test]
-fn a_torn_frame_among_the_zeros_is_cut() {
+fn a_torn_frame_among_the_zeros_becomes_zeros() {
     let log = TestLog::with_topics(1);
     let healthy = log.bytes();
     let torn = log.unpromised_frame(3, 2);
-    log.write(&[&healthy[..], &torn[..torn.len() / 2], &[0; 5000]].concat());
+    let written = [&healthy[..], &torn[..torn.len() / 2], &[0; 5000]].concat();
+    log.write(&written);
     assert_eq!(log.topic_count(), 1);
-    assert_eq!(log.file_bytes(), healthy.len() as u64);
+    let bytes = fs::read(log.path(LOG)).unwrap();
+    assert_eq!(bytes.len(), written.len());
+    assert!(bytes.starts_with(&healthy));
+    assert!(bytes[healthy.len()..].iter().all(|byte| *byte == 0));
 }
 
 #[test]

@@ -123,9 +123,8 @@ impl<T> Coordinator<T> {
         }
     }
 
-    /// Everything was replayed: the members' sessions begin anew.
-    pub fn loaded(&mut self, now: Monotonic, wall: TimestampMs) -> Effects<T> {
-        let mut effects = Effects::default();
+    /// Everything was replayed. What is left is to `begin_sessions` in every group.
+    pub fn loaded(&mut self, now: Monotonic) {
         self.bytes = self.groups.values().map(ClassicGroup::bytes).sum();
         self.member_count = self
             .groups
@@ -134,9 +133,22 @@ impl<T> Coordinator<T> {
             .sum();
         self.sweep
             .put_off(now + self.rules.offsets_retention_check_interval);
-        let ids: Vec<GroupId> = self.groups.keys().cloned().collect();
-        for id in ids {
-            self.on_group(&id, now, wall, &mut effects, |group, turn| {
+    }
+
+    pub fn group_ids(&self) -> Vec<GroupId> {
+        self.groups.keys().cloned().collect()
+    }
+
+    /// The sessions of the members of `groups` begin anew.
+    pub fn begin_sessions(
+        &mut self,
+        groups: &[GroupId],
+        now: Monotonic,
+        wall: TimestampMs,
+    ) -> Effects<T> {
+        let mut effects = Effects::default();
+        for id in groups {
+            self.on_group(id, now, wall, &mut effects, |group, turn| {
                 group.membership.begin_sessions(turn);
             });
         }
@@ -361,14 +373,14 @@ impl<T> Coordinator<T> {
     /// These topics were deleted: what was committed for them goes.
     pub fn forget_topics(
         &mut self,
+        groups: &[GroupId],
         topics: &[TopicName],
         now: Monotonic,
         wall: TimestampMs,
     ) -> Effects<T> {
         let mut effects = Effects::default();
-        let ids: Vec<GroupId> = self.groups.keys().cloned().collect();
-        for id in ids {
-            self.on_group(&id, now, wall, &mut effects, |group, turn| {
+        for id in groups {
+            self.on_group(id, now, wall, &mut effects, |group, turn| {
                 group.forget_topics(turn, topics);
             });
         }

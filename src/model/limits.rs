@@ -425,6 +425,9 @@ pub const GROUP_BYTES_PER_PARTITION_MAX: usize = 64 * 1024 * 1024;
 /// Partitions that one group has committed offsets for. At the limit a commit to a further one: INVALID_COMMIT_OFFSET_SIZE.
 pub const OFFSETS_PER_GROUP_MAX: usize = 100_000;
 
+/// Groups that a change of all of them takes at a time; between these others may run.
+pub const GROUPS_PER_SLICE: usize = 100;
+
 /// Groups that are looked through at a time for offsets that have expired.
 pub const GROUPS_SWEPT_PER_TICK_MAX: usize = 100;
 

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 use crate::config::GroupConfig;
 use crate::group::{
-    Coordinator, Effects, GroupAnswer, GroupError, GroupRules, GroupWrite, GroupWriteId,
+    Coordinator, Effects, GroupAnswer, GroupError, GroupId, GroupRules, GroupWrite, GroupWriteId,
 };
 use crate::io::clock::Monotonic;
 use crate::io::event::Signal;
@@ -18,7 +18,7 @@ use crate::io::executor;
 use crate::metadata::MetadataDelta;
 use crate::metrics::{Counter, Gauge};
 use crate::model::internal_topic::OFFSETS_TOPIC;
-use crate::model::limits::GROUP_TICK_MIN_MS;
+use crate::model::limits::{GROUP_TICK_MIN_MS, GROUPS_PER_SLICE};
 use crate::model::{TimestampMs, TopicName, TopicPartition};
 use crate::shard::call::{Call, ReplyTo};
 use crate::shard::command::{AppendReply, GroupItem, GroupReply};
@@ -77,6 +77,11 @@ impl GroupHost {
 
     pub fn take_unwritten(&self) -> Vec<Rc<HostedGroups>> {
         std::mem::take(&mut *self.unwritten.borrow_mut())
+    }
+
+    /// There may be an earlier deadline than the one that is waited for.
+    pub fn wake_timer(&self) {
+        self.earlier.raise();
     }
 
     fn loaded(&self) -> Vec<Rc<HostedGroups>> {
@@ -211,6 +216,21 @@ impl Shard {
         }
     }
 
+    /// The same for all groups of a coordinator, some at a time, between which others have their turn.
+    pub(super) async fn run_in_slices(
+        self: &Rc<Self>,
+        groups: &Rc<HostedGroups>,
+        call: impl Fn(&mut HostedCoordinator, &[GroupId], Monotonic, TimestampMs) -> GroupEffects,
+    ) {
+        let ids = groups.coordinator.borrow().group_ids();
+        for slice in ids.chunks(GROUPS_PER_SLICE) {
+            self.run_groups(groups, |coordinator, now, wall| {
+                call(coordinator, slice, now, wall)
+            });
+            executor::yield_if_needed().await;
+        }
+    }
+
     fn answer_group(&self, slot: ReplySlot<GroupReply>, answer: GroupReply) {
         if let Some(Complete { reply, replies }) = slot.fill(answer) {
             self.answer(reply, replies);
@@ -288,7 +308,7 @@ impl Shard {
     // ---- topics
 
     /// The offsets that were committed for deleted topics go.
-    pub(super) fn forget_offsets_of(self: &Rc<Self>, delta: &MetadataDelta) {
+    pub(super) async fn forget_offsets_of(self: &Rc<Self>, delta: &MetadataDelta) {
         let deleted = delta.topics.iter().filter_map(|change| change.deleted());
         let deleted: Vec<TopicName> = deleted.map(|topic| topic.name.clone()).collect();
         if deleted.is_empty() {
@@ -296,9 +316,10 @@ impl Shard {
         }
         for groups in self.groups().all() {
             if groups.is_loaded() {
-                self.run_groups(&groups, |coordinator, now, wall| {
-                    coordinator.forget_topics(&deleted, now, wall)
-                });
+                self.run_in_slices(&groups, |coordinator, ids, now, wall| {
+                    coordinator.forget_topics(ids, &deleted, now, wall)
+                })
+                .await;
             } else {
                 groups
                     .forgotten

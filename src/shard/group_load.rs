@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use crate::group::Replayed;
+use crate::group::{Coordinator, Replayed};
 use crate::io::executor;
 use crate::metrics::{Counter, Latency};
 use crate::model::limits::{GROUP_LOAD_RETRY_MS, READ_BLOCK_BYTES};
@@ -37,9 +37,12 @@ impl Shard {
             let leader = groups.partition.leader.borrow();
             let is_empty = leader.log().start() == leader.high_watermark();
             drop(leader);
-            match is_empty {
-                true => self.begin_coordinating(&groups),
-                false => to_read.push(groups),
+            if is_empty {
+                let now = self.clock().monotonic();
+                groups.coordinator.borrow_mut().loaded(now);
+                groups.state.set(Loading::Done);
+            } else {
+                to_read.push(groups);
             }
         }
         if to_read.is_empty() {
@@ -57,7 +60,7 @@ impl Shard {
     async fn load(self: &Rc<Self>, groups: &Rc<HostedGroups>) {
         let started = self.clock().monotonic();
         let loaded = self.replay_log(groups).await;
-        self.begin_coordinating(groups);
+        self.begin_coordinating(groups).await;
         let took = self.clock().monotonic().since(started);
         self.metrics()
             .record_latency(Latency::GroupLoad, took.as_nanos() as u64);
@@ -69,17 +72,26 @@ impl Shard {
         tracing::debug!(partition = %index, records = record_count, skipped = skipped_count, took_ms = took.as_millis() as u64, "groups loaded");
     }
 
-    fn begin_coordinating(self: &Rc<Self>, groups: &Rc<HostedGroups>) {
-        groups.state.set(Loading::Done);
-        self.run_groups(groups, |coordinator, now, wall| {
-            coordinator.loaded(now, wall)
-        });
-        let forgotten = std::mem::take(&mut *groups.forgotten.borrow_mut());
-        if !forgotten.is_empty() {
-            self.run_groups(groups, |coordinator, now, wall| {
-                coordinator.forget_topics(&forgotten, now, wall)
-            });
+    /// Everything was replayed. Requests are taken after this, so whatever is left to do to the groups is done before.
+    async fn begin_coordinating(self: &Rc<Self>, groups: &Rc<HostedGroups>) {
+        groups
+            .coordinator
+            .borrow_mut()
+            .loaded(self.clock().monotonic());
+        self.run_in_slices(groups, Coordinator::begin_sessions)
+            .await;
+        loop {
+            let forgotten = std::mem::take(&mut *groups.forgotten.borrow_mut());
+            if forgotten.is_empty() {
+                break;
+            }
+            self.run_in_slices(groups, |coordinator, ids, now, wall| {
+                coordinator.forget_topics(ids, &forgotten, now, wall)
+            })
+            .await;
         }
+        groups.state.set(Loading::Done);
+        self.groups().wake_timer();
     }
 
     /// Hands every record of the log to the coordinator. What is damaged is skipped, counted, and named in the broker's log.

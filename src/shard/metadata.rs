@@ -7,9 +7,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustc_hash::FxHashSet;
+
 use crate::config::{BrokerConfig, ConfigError, TopicConfig};
 use crate::io::executor;
-use crate::metadata::{MetadataDelta, MetadataImage};
+use crate::metadata::{MetadataDelta, MetadataImage, TopicChange};
 use crate::model::limits::PENDING_PARTITIONS_RETRY_MS;
 use crate::shard::call::ReplyTo;
 use crate::shard::command::UnopenedPartition;
@@ -88,20 +90,21 @@ impl Shard {
         }
         self.set_image(image.clone());
         self.open_groups();
-        self.forget_offsets_of(delta);
+        self.forget_offsets_of(delta).await;
         if delta.broker_settings_changed {
             self.set_group_rules();
         }
+        let reconfigured = delta.topics.iter().filter_map(TopicChange::reconfigured);
+        let reconfigured: FxHashSet<_> = reconfigured.map(|topic| topic.id).collect();
+        if reconfigured.is_empty() && !delta.broker_settings_changed {
+            return unopened;
+        }
         for partition in self.partitions() {
+            executor::yield_if_needed().await;
             let Some(topic) = image.topic_by_id(partition.partition.topic) else {
                 continue;
             };
-            let is_changed = delta.broker_settings_changed
-                || delta
-                    .topics
-                    .iter()
-                    .any(|change| change.reconfigured().is_some_and(|it| it.id == topic.id));
-            if !is_changed {
+            if !delta.broker_settings_changed && !reconfigured.contains(&topic.id) {
                 continue;
             }
             match config.topic_config(&topic.overrides) {

@@ -259,7 +259,10 @@ fn the_offsets_of_a_deleted_topic_go_in_every_group() {
     request.group = GroupId::new("h");
     assert_eq!(stage.commit(request), Ok(()));
     let (now, wall) = (stage.now, stage.wall);
-    let effects = stage.coordinator.forget_topics(&[topic()], now, wall);
+    let groups = stage.coordinator.group_ids();
+    let effects = stage
+        .coordinator
+        .forget_topics(&groups, &[topic()], now, wall);
     assert_eq!(effects.writes.len(), 1);
     stage.writes.extend(effects.writes);
     assert_eq!(stage.fetch(0), None);

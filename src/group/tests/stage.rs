@@ -54,9 +54,18 @@ impl Stage {
             asked: 0,
             generation_count: 0,
         };
-        let effects = stage.coordinator.loaded(stage.now, stage.wall);
-        stage.absorb(effects);
+        stage.begin();
         stage
+    }
+
+    /// After everything was replayed.
+    fn begin(&mut self) {
+        self.coordinator.loaded(self.now);
+        let groups = self.coordinator.group_ids();
+        let effects = self
+            .coordinator
+            .begin_sessions(&groups, self.now, self.wall);
+        self.absorb(effects);
     }
 
     fn absorb(&mut self, effects: Effects<u32>) {
@@ -151,8 +160,7 @@ impl Stage {
                 .replay(&record.key, record.value.as_deref());
             replayed.expect("what was written can be read");
         }
-        let effects = self.coordinator.loaded(self.now, self.wall);
-        self.absorb(effects);
+        self.begin();
     }
 
     /// Whoever has not been answered is, and then nobody waits.

@@ -1,15 +1,15 @@
 //! Every rule for a producer's batch, by batches that break exactly one.
 
-use corelog::model::limits::INFLATED_BATCH_BYTES_MAX;
+use corelog::model::limits::{INFLATED_BATCH_BYTES_MAX, RECORD_HEADERS_MAX};
 use corelog::model::{LeaderEpoch, Offset, ProducerEpoch, ProducerId, Sequence, TimestampMs};
 use corelog::record::compression::UnknownCodec;
 use corelog::record::encode::{BatchBuilder, seal};
 use corelog::record::header::Attributes;
 use corelog::record::records::{RecordProblem, RecordReader};
-use corelog::record::validate::BatchProducer;
+use corelog::record::validate::{BatchProducer, validate_within};
 use corelog::record::{
     Codec, InflateBounds, InvalidBatch, RecordBatchHeader, RecordValidation, TimestampType,
-    ValidationRules, validate,
+    Validation, ValidationRules, validate,
 };
 use proptest::prelude::*;
 
@@ -379,6 +379,54 @@ fn the_records_of_an_uncompressed_batch_must_be_records() {
         refused(&with_records(1, &longer)),
         InvalidBatch::Record { index: 0, problem }
     );
+}
+
+/// A batch of records that have so many empty headers each.
+fn with_headers(record_count: usize, header_count: usize, codec: Codec) -> Vec<u8> {
+    let headers: Vec<(&str, Option<&[u8]>)> = vec![("", None); header_count];
+    let mut builder = BatchBuilder::new().codec(codec);
+    for _ in 0..record_count {
+        builder.push(TimestampMs(1000), Some(b"key"), None, &headers);
+    }
+    builder.build()
+}
+
+#[test]
+fn a_record_has_at_most_so_many_headers() {
+    for codec in Codec::ALL {
+        let most = with_headers(1, RECORD_HEADERS_MAX, codec);
+        assert!(validate(&most, &RULES, NOW).is_ok(), "{codec:?}");
+        let header_count = RECORD_HEADERS_MAX + 1;
+        let too_many = InvalidBatch::Record {
+            index: 0,
+            problem: RecordProblem::TooManyHeaders { header_count },
+        };
+        let batch = with_headers(1, header_count, codec);
+        assert_eq!(refused(&batch), too_many, "{codec:?}");
+    }
+}
+
+#[test]
+fn headers_are_work_that_is_done_in_steps() {
+    let batch = with_headers(20, 1_000, Codec::None);
+    let bytes_and_records = batch.len() + 20 * 64;
+    let mut work_bytes = bytes_and_records;
+    let at_once = validate_within(&batch, RULES, NOW, &mut work_bytes);
+    assert_eq!(at_once, Ok(None));
+    let mut work_bytes = 1 << 20;
+    let at_once = validate_within(&batch, RULES, NOW, &mut work_bytes);
+    assert_eq!(at_once, validate(&batch, &RULES, NOW).map(Some));
+    let done_bytes = (1 << 20) - work_bytes;
+    assert!(done_bytes > 3 * bytes_and_records, "{done_bytes}");
+    let again = validate_within(&batch, RULES, NOW, &mut 10_000);
+    assert_eq!(again, Ok(None), "it needs more than that");
+
+    let mut validation = Validation::begin(&batch, RULES, InflateBounds::WIDEST, NOW).unwrap();
+    let mut step_count = 1;
+    while validation.step(20_000).unwrap().is_none() {
+        step_count += 1;
+    }
+    assert!(step_count >= done_bytes / 40_000, "{step_count} steps");
 }
 
 #[test]

@@ -127,6 +127,9 @@ pub const TCP_KEEPALIVE_AFTER_S: u64 = 300;
 /// `producer.id.expiration.ms` had passed: those may go on with any sequence, and a repeat of theirs is appended again.
 pub const PRODUCERS_PER_PARTITION_MAX: usize = 10_000;
 
+/// Headers of one record, which are looked through at once: some 0.3 ms. More: INVALID_RECORD.
+pub const RECORD_HEADERS_MAX: usize = 100_000;
+
 /// What one batch may inflate to where the broker must inflate it. More: MESSAGE_TOO_LARGE to a producer, an error in a tool.
 pub const INFLATED_BATCH_BYTES_MAX: usize = 64 * 1024 * 1024;
 

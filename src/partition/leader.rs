@@ -7,9 +7,8 @@ use crate::partition::confirmation::Confirmation;
 use crate::partition::confirmed_end::ConfirmedEnd;
 use crate::partition::fetch_waiters::{FetchWaiters, WaitsForBytes};
 use crate::partition::pending_acks::PendingAcks;
-use crate::record::InvalidBatch;
+use crate::record::ValidBatch;
 use crate::record::header::RecordBatchHeader;
-use crate::record::validate::{ValidBatch, ValidationRules, validate};
 use crate::storage::appender::{LogMark, WriteId};
 use crate::storage::log::{Admission, Ahead, Log};
 use crate::storage::producer_state::{ProducerBatch, ProducerState, Verdict};
@@ -252,17 +251,7 @@ impl<A, W: WaitsForBytes> Leader<A, W> {
 }
 
 impl CheckedBatch {
-    /// Checks the `records` field of a produce request against the topic's rules: everything that does not depend on the log.
-    pub fn check(
-        records: Bytes,
-        rules: &ValidationRules,
-        now: TimestampMs,
-    ) -> Result<Self, InvalidBatch> {
-        let valid = validate(&records, rules, now)?;
-        Ok(Self::of(valid, records))
-    }
-
-    /// A batch that has passed the same checks in steps.
+    /// The `records` field of a produce request that has passed `record::Validation`: everything that does not depend on the log.
     pub fn of(valid: ValidBatch, records: Bytes) -> Self {
         assert_eq!(valid.size_bytes(), records.len(), "the batch that passed");
         Self {

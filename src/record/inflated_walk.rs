@@ -7,7 +7,7 @@ use super::inflate_bounds::InflateBounds;
 use super::inflater::{InflateError, Inflater};
 use super::invalid_batch::InvalidBatch;
 use super::record_checks::{RecordChecks, RecordFacts};
-use super::records::{RECORD_HEADER_BYTES_MIN, RecordBody, RecordProblem};
+use super::records::{RECORD_HEADER_BYTES_MIN, RecordBody, RecordProblem, check_header_count};
 use super::varint;
 
 /// Attributes, timestamp delta, offset delta and length of the key, at their longest.
@@ -178,6 +178,7 @@ impl LargeRecord {
                 let left_count = count
                     .filter(|count| *count <= self.left_bytes / RECORD_HEADER_BYTES_MIN)
                     .ok_or_else(|| checks.refused(RecordProblem::Headers))?;
+                check_header_count(left_count).map_err(|problem| checks.refused(problem))?;
                 self.next = Field::headers(left_count);
                 return Ok(false);
             }

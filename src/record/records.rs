@@ -1,6 +1,6 @@
 //! Walking the records inside a batch.
 
-use crate::model::limits::{INFLATE_BUFFER_BYTES, RECORD_BATCH_HEADER_BYTES};
+use crate::model::limits::{INFLATE_BUFFER_BYTES, RECORD_BATCH_HEADER_BYTES, RECORD_HEADERS_MAX};
 use crate::model::{Offset, TimestampMs};
 
 use super::compression::{Codec, UnknownCodec};
@@ -29,6 +29,8 @@ pub enum RecordProblem {
     Value,
     #[error("its headers reach past its end")]
     Headers,
+    #[error("it has {header_count} headers; at most {RECORD_HEADERS_MAX} are allowed")]
+    TooManyHeaders { header_count: usize },
     #[error("it has {left_bytes} bytes behind its headers")]
     BytesLeft { left_bytes: usize },
 }
@@ -57,7 +59,7 @@ impl<'a> RecordBody<'a> {
         let offset_delta = varint::read_i32(&mut rest).ok_or(RecordProblem::Prefix)?;
         let key = read_nullable(&mut rest).ok_or(RecordProblem::Key)?;
         let value = read_nullable(&mut rest).ok_or(RecordProblem::Value)?;
-        let headers = RecordHeaders::parse(&mut rest).ok_or(RecordProblem::Headers)?;
+        let headers = RecordHeaders::parse(&mut rest)?;
         if !rest.is_empty() {
             return Err(RecordProblem::BytesLeft {
                 left_bytes: rest.len(),
@@ -104,16 +106,16 @@ pub struct RecordHeaders<'a> {
 
 impl<'a> RecordHeaders<'a> {
     #[inline]
-    fn parse(rest: &mut &'a [u8]) -> Option<Self> {
-        let count = usize::try_from(varint::read_i32(rest)?).ok()?;
-        if count > rest.len() / RECORD_HEADER_BYTES_MIN {
-            return None;
-        }
+    fn parse(rest: &mut &'a [u8]) -> Result<Self, RecordProblem> {
+        let count = varint::read_i32(rest).and_then(|count| usize::try_from(count).ok());
+        let count = count.filter(|count| *count <= rest.len() / RECORD_HEADER_BYTES_MIN);
+        let count = count.ok_or(RecordProblem::Headers)?;
+        check_header_count(count)?;
         let bytes = *rest;
         for _ in 0..count {
-            read_header(rest)?;
+            read_header(rest).ok_or(RecordProblem::Headers)?;
         }
-        Some(Self { count, bytes })
+        Ok(Self { count, bytes })
     }
 
     pub fn len(&self) -> usize {
@@ -130,6 +132,15 @@ impl<'a> RecordHeaders<'a> {
             read_header(&mut rest).expect("headers were checked when they were parsed")
         })
     }
+}
+
+/// Whether a record may have so many.
+#[inline]
+pub(super) fn check_header_count(header_count: usize) -> Result<(), RecordProblem> {
+    if header_count > RECORD_HEADERS_MAX {
+        return Err(RecordProblem::TooManyHeaders { header_count });
+    }
+    Ok(())
 }
 
 fn read_header<'a>(rest: &mut &'a [u8]) -> Option<(&'a [u8], Option<&'a [u8]>)> {

@@ -105,9 +105,26 @@ pub fn validate(
     }
 }
 
-/// What [`validate`] will cost for this field, in bytes of its CRC, as far as that can be known before; `None` where the records are
-/// compressed, since nothing tells what they inflate to.
-pub fn work_bytes(field: &[u8]) -> Option<usize> {
+/// The same, if it costs no more than `work_bytes`, of which what was done is taken off; else `None`.
+pub fn validate_within(
+    field: &[u8],
+    rules: ValidationRules,
+    now: TimestampMs,
+    work_bytes: &mut usize,
+) -> Result<Option<ValidBatch>, InvalidBatch> {
+    if needed_bytes(field).is_none_or(|needed_bytes| needed_bytes > *work_bytes) {
+        return Ok(None);
+    }
+    // Nothing is inflated here.
+    let mut validation = Validation::begin(field, rules, InflateBounds::WIDEST, now)?;
+    let valid = validation.step(*work_bytes)?;
+    *work_bytes = work_bytes.saturating_sub(validation.done_bytes);
+    Ok(valid)
+}
+
+/// What [`validate`] will cost at the least for this field, in bytes of its CRC: what headers its records have is not known before. `None`
+/// where the records are compressed, since nothing tells what they inflate to.
+fn needed_bytes(field: &[u8]) -> Option<usize> {
     match RecordBatchHeader::parse(field) {
         Ok(header) if header.attributes.codec() == Ok(Codec::None) => {
             let record_count = usize::try_from(header.record_count).unwrap_or(0);
@@ -123,6 +140,9 @@ pub fn work_bytes(field: &[u8]) -> Option<usize> {
 /// What a look at one record costs, in bytes of a CRC: some 8 ns against 0.2.
 const RECORD_WORK_BYTES: usize = 32;
 
+/// And one at a header of it.
+const RECORD_HEADER_WORK_BYTES: usize = 16;
+
 /// The check of one batch in steps, so that a large one does not keep others waiting. Holds no more than a codec and its buffer.
 pub struct Validation<'a> {
     field: &'a [u8],
@@ -131,6 +151,8 @@ pub struct Validation<'a> {
     now: TimestampMs,
     header: RecordBatchHeader,
     stage: Stage<'a>,
+    /// What was done of the work, but for what was inflated.
+    done_bytes: usize,
 }
 
 enum Stage<'a> {
@@ -171,6 +193,7 @@ impl<'a> Validation<'a> {
             now,
             header,
             stage,
+            done_bytes: 0,
         })
     }
 
@@ -182,7 +205,7 @@ impl<'a> Validation<'a> {
                 batch,
                 mut checks,
                 mut rest,
-            } => match hop_over_records(&mut rest, &mut checks, work_bytes / RECORD_WORK_BYTES)? {
+            } => match self.hop_over_records(&mut rest, &mut checks, work_bytes)? {
                 Walked::SoFar => {
                     self.stage = Stage::Plain {
                         batch,
@@ -228,6 +251,7 @@ impl<'a> Validation<'a> {
         let covered = &self.field[CRC_COVERS_FROM..self.header.size_bytes()];
         let to = covered.len().min(summed_bytes.saturating_add(work_bytes));
         let crc = crc32c_append(crc, &covered[summed_bytes..to]);
+        self.done_bytes += to - summed_bytes;
         if to < covered.len() {
             self.stage = Stage::Crc {
                 crc,
@@ -264,6 +288,34 @@ impl<'a> Validation<'a> {
             0 => Ok(None),
             left_bytes => self.step(left_bytes),
         }
+    }
+
+    /// Checks records of an uncompressed batch, at least one, as many as some `work_bytes` do for.
+    fn hop_over_records(
+        &mut self,
+        rest: &mut &[u8],
+        checks: &mut RecordChecks,
+        work_bytes: usize,
+    ) -> Result<Walked, InvalidBatch> {
+        let mut done_bytes = 0;
+        let walked = loop {
+            if checks.is_done() {
+                break Walked::Everything;
+            }
+            if done_bytes > 0 && done_bytes + RECORD_WORK_BYTES > work_bytes {
+                break Walked::SoFar;
+            }
+            let body = split_record(rest).map_err(|problem| checks.refused(problem))?;
+            let record = RecordBody::parse(body).map_err(|problem| checks.refused(problem))?;
+            checks.check(RecordFacts {
+                timestamp_delta: record.timestamp_delta,
+                offset_delta: record.offset_delta,
+                has_key: record.key.is_some(),
+            })?;
+            done_bytes += RECORD_WORK_BYTES + record.headers.len() * RECORD_HEADER_WORK_BYTES;
+        };
+        self.done_bytes += done_bytes;
+        Ok(walked)
     }
 
     /// With what the broker decides of its timestamps. A wrong max timestamp is put right, as Kafka does: the time index is built on it.
@@ -397,25 +449,4 @@ fn check_producer(header: &RecordBatchHeader) -> Result<Option<BatchProducer>, I
         epoch,
         base_sequence,
     }))
-}
-
-/// Checks up to `record_count` records of an uncompressed batch.
-fn hop_over_records(
-    rest: &mut &[u8],
-    checks: &mut RecordChecks,
-    record_count: usize,
-) -> Result<Walked, InvalidBatch> {
-    for _ in 0..record_count.max(1) {
-        if checks.is_done() {
-            return Ok(Walked::Everything);
-        }
-        let body = split_record(rest).map_err(|problem| checks.refused(problem))?;
-        let record = RecordBody::parse(body).map_err(|problem| checks.refused(problem))?;
-        checks.check(RecordFacts {
-            timestamp_delta: record.timestamp_delta,
-            offset_delta: record.offset_delta,
-            has_key: record.key.is_some(),
-        })?;
-    }
-    Ok(Walked::SoFar)
 }

@@ -12,7 +12,7 @@ use crate::metrics::{Counter, Gauge, Stage};
 use crate::model::api_key::PRODUCE;
 use crate::model::limits::CHECKED_AT_ONCE_BYTES_MAX;
 use crate::partition::leader::{CheckedBatch, Outcome};
-use crate::record::validate::work_bytes;
+use crate::record::validate::validate_within;
 use crate::shard::call::{Call, ReplyTo};
 use crate::shard::check::rules_for;
 use crate::shard::command::{AppendDone, AppendItem, AppendReply, AppendRequest, PartitionError};
@@ -165,25 +165,23 @@ impl Shard {
         batch: UncheckedBatch,
         at_once_bytes: &mut usize,
     ) {
-        let left_bytes =
-            work_bytes(&batch.records).and_then(|needed| at_once_bytes.checked_sub(needed));
-        let Some(left_bytes) = left_bytes.filter(|_| partition.parked.is_empty()) else {
+        if !partition.parked.is_empty() {
             partition.parked.push(Parked::Unchecked(batch));
             return self.check_parked(partition);
-        };
-        *at_once_bytes = left_bytes;
-        let UncheckedBatch {
-            records,
-            source,
-            token,
-        } = batch;
-        let rules = rules_for(&partition.config.get(), source);
-        match CheckedBatch::check(records, &rules, self.clock().now()) {
-            Ok(batch) => {
-                self.append_or_put_back(partition, batch, token);
+        }
+        let rules = rules_for(&partition.config.get(), batch.source);
+        let now = self.clock().now();
+        match validate_within(&batch.records, rules, now, at_once_bytes) {
+            Ok(Some(valid)) => {
+                let checked = CheckedBatch::of(valid, batch.records);
+                self.append_or_put_back(partition, checked, batch.token);
                 self.prepare(partition);
             }
-            Err(invalid) => self.refuse_append(token, PartitionError::InvalidBatch(invalid)),
+            Ok(None) => {
+                partition.parked.push(Parked::Unchecked(batch));
+                self.check_parked(partition);
+            }
+            Err(invalid) => self.refuse_append(batch.token, PartitionError::InvalidBatch(invalid)),
         }
     }
 

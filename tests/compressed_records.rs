@@ -511,6 +511,62 @@ fn a_batch_of_many_empty_parts_is_corrupt() {
     }
 }
 
+/// One gzip member, or one frame of zstd, of stored blocks: before each byte `empty_count` that hold nothing.
+fn with_empty_blocks(codec: Codec, bytes: &[u8], empty_count: usize) -> Vec<u8> {
+    let (empty, of_one, head): (&[u8], fn(u8) -> Vec<u8>, &[u8]) = match codec {
+        // RFC 1951, 3.2.4: final and type; the length, and its complement.
+        Codec::Gzip => (
+            &[0, 0, 0, 0xff, 0xff],
+            |byte| vec![0, 1, 0, 0xfe, 0xff, byte],
+            &[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff],
+        ),
+        // RFC 8878, 3.1.1.2: final, type and size in 3 bytes. A window of 1 KiB.
+        _ => (
+            &[0, 0, 0],
+            |byte| vec![1 << 3, 0, 0, byte],
+            &[0x28, 0xb5, 0x2f, 0xfd, 0, 0],
+        ),
+    };
+    let blocks = bytes
+        .iter()
+        .flat_map(|byte| [empty.repeat(empty_count), of_one(*byte)].concat());
+    let mut stream = [head, &blocks.collect::<Vec<_>>()].concat();
+    match codec {
+        Codec::Gzip => {
+            let mut crc = flate2::Crc::new();
+            crc.update(bytes);
+            stream.extend([1, 0, 0, 0xff, 0xff]);
+            stream.extend(crc.sum().to_le_bytes());
+            stream.extend((bytes.len() as u32).to_le_bytes());
+        }
+        _ => stream.extend([1, 0, 0]),
+    }
+    stream
+}
+
+#[test]
+fn many_blocks_that_hold_nothing_are_corrupt_or_checked_in_many_steps() {
+    for codec in [Codec::Gzip, Codec::Zstd] {
+        let few = with_empty_blocks(codec, &RECORD, 3);
+        let few = validate(&batch_of(codec, 1, &few), &RULES, NOW);
+        assert!(few.is_ok(), "{codec:?}: {few:?}");
+        let many = with_empty_blocks(codec, &RECORD, 200_000);
+        let many = refused(&batch_of(codec, 1, &many));
+        assert!(
+            matches!(many, InvalidBatch::Inflate(InflateError::Corrupt { .. })),
+            "{codec:?}: {many:?}"
+        );
+        let records: Vec<u8> = (0..100u32)
+            .flat_map(|n| record(&[&[0, 0], &varint(n as usize), &[1, 0, 0]]))
+            .collect();
+        let spread = with_empty_blocks(codec, &records, 2_000);
+        let (valid, step_count) = in_steps(&batch_of(codec, 100, &spread), RULES, CHECK_STEP_BYTES);
+        assert!(valid.is_ok(), "{codec:?}: {valid:?}");
+        let least_count = spread.len() / CHECK_STEP_BYTES;
+        assert!(step_count >= least_count, "{codec:?}: {step_count} steps");
+    }
+}
+
 #[test]
 fn many_small_parts_are_checked_in_many_steps() {
     let records: Vec<u8> = (0..2_000u32)

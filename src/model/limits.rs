@@ -143,8 +143,18 @@ pub const INFLATE_READ_WORK_BYTES: usize = 4 * 1024;
 /// How many gzip members, zstd frames or snappy blocks of a batch may hold nothing. More: CORRUPT_MESSAGE.
 pub const EMPTY_PARTS_MAX: usize = 16;
 
-/// How many pieces an lz4 decoder takes before it gives something; the largest block, of 4 MiB, comes in 128. More: CORRUPT_MESSAGE.
-pub const LZ4_READS_WITHOUT_OUTPUT_MAX: usize = 1_024;
+/// The piece of compressed data that a decoder takes at a time. Blocks that hold nothing are as small as 10 bits (gzip), 3 bytes (zstd) or
+/// 4 bytes (lz4), so a piece costs up to a third of a millisecond.
+pub const INFLATE_INPUT_PIECE_BYTES: usize = 16 * 1024;
+
+/// How many pieces a decoder takes before it gives something; the largest block of zstd, of 128 KiB, comes in 8. More: CORRUPT_MESSAGE.
+pub const INFLATE_INPUT_PIECES_MAX: usize = 16;
+
+/// The same for lz4, which takes block by block and has blocks of 4 MiB.
+pub const LZ4_INPUT_PIECES_MAX: usize = 1_024;
+
+/// What a byte that a decoder takes counts as at the least, in bytes that are inflated: a block that holds nothing costs some 30 ns.
+pub const INFLATE_INPUT_WORK: usize = 4;
 
 /// What the checks of one produce request's batches cost at once, in bytes of a CRC: less than a millisecond. What costs more, or cannot be
 /// known before, as with compressed batches, is checked in steps; the batches of its partition that come after it wait for it.

@@ -2,11 +2,13 @@
 
 use std::io::{self, Read};
 
-use crate::model::limits::{INFLATE_BUFFER_BYTES, INFLATE_READ_WORK_BYTES};
+use crate::model::limits::{
+    INFLATE_BUFFER_BYTES, INFLATE_INPUT_WORK, INFLATE_READ_WORK_BYTES, LZ4_INPUT_PIECES_MAX,
+};
 
 use super::compression::Codec;
 use super::inflate_bounds::InflateBounds;
-use super::members::Members;
+use super::members::{GzipMember, Members, ZstdFrame};
 use super::metered::Metered;
 use super::snappy::{SnappyError, SnappyReader};
 
@@ -45,10 +47,10 @@ pub struct Inflater<'a> {
 
 enum Source<'a> {
     Plain(&'a [u8]),
-    Gzip(Members<'a, Box<flate2::bufread::GzDecoder<&'a [u8]>>>),
+    Gzip(Members<'a, GzipMember<'a>>),
     Snappy(SnappyReader<'a>),
     Lz4(lz4::Decoder<Metered<'a>>),
-    Zstd(Members<'a, zstd::Decoder<'static, &'a [u8]>>),
+    Zstd(Members<'a, ZstdFrame<'a>>),
 }
 
 impl Source<'_> {
@@ -58,13 +60,20 @@ impl Source<'_> {
             Self::Plain(bytes) => bytes.read(out),
             Self::Gzip(decoder) => decoder.read(out),
             Self::Snappy(decoder) => return decoder.read(out).map_err(SourceError::Snappy),
-            Self::Lz4(decoder) => {
-                decoder.reader().refill();
-                decoder.read(out)
-            }
+            Self::Lz4(decoder) => decoder.read(out),
             Self::Zstd(decoder) => decoder.read(out),
         };
         read.map_err(SourceError::Codec)
+    }
+
+    /// The compressed bytes that were taken since this was last asked, where they may cost more than what they inflate to.
+    fn take_taken_bytes(&mut self) -> usize {
+        match self {
+            Self::Gzip(members) => members.take_taken_bytes(),
+            Self::Zstd(frames) => frames.take_taken_bytes(),
+            Self::Lz4(decoder) => decoder.reader().refill(),
+            Self::Plain(_) | Self::Snappy(_) => 0,
+        }
     }
 
     /// How much of what it has inflated a decoder may hold, where that is more than some MiB.
@@ -97,7 +106,7 @@ impl<'a> Inflater<'a> {
             Codec::Gzip => Source::Gzip(Members::open(compressed).map_err(corrupt)?),
             Codec::Snappy => Source::Snappy(SnappyReader::new(compressed, bounds)),
             Codec::Lz4 => {
-                let metered = Metered::new(compressed);
+                let metered = Metered::new(compressed, LZ4_INPUT_PIECES_MAX);
                 Source::Lz4(lz4::Decoder::new(metered).map_err(corrupt)?)
             }
             Codec::Zstd => Source::Zstd(Members::open(compressed).map_err(corrupt)?),
@@ -185,7 +194,7 @@ impl<'a> Inflater<'a> {
     pub fn bytes_after_stream(self) -> Result<usize, InflateError> {
         let rest = match self.source {
             Source::Plain(rest) => rest,
-            Source::Gzip(members) => members.into_rest(),
+            Source::Gzip(members) => members.rest(),
             Source::Snappy(decoder) => decoder.rest(),
             Source::Lz4(decoder) => {
                 let (rest, complete) = decoder.finish();
@@ -195,7 +204,7 @@ impl<'a> Inflater<'a> {
                 })?;
                 rest.rest()
             }
-            Source::Zstd(members) => members.into_rest(),
+            Source::Zstd(members) => members.rest(),
         };
         Ok(rest.len())
     }
@@ -216,7 +225,10 @@ impl<'a> Inflater<'a> {
             self.is_source_at_end = read_bytes == 0;
             self.end += read_bytes;
             self.inflated_bytes += read_bytes;
-            self.work_bytes += read_bytes.max(INFLATE_READ_WORK_BYTES);
+            let taken_bytes = self.source.take_taken_bytes();
+            self.work_bytes += read_bytes
+                .max(INFLATE_READ_WORK_BYTES)
+                .max(INFLATE_INPUT_WORK * taken_bytes);
             if self.inflated_bytes > self.bounds.inflated_bytes_max {
                 return Err(self.too_large());
             }

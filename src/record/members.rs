@@ -2,7 +2,9 @@
 
 use std::io::{self, Read};
 
-use crate::model::limits::{EMPTY_PARTS_MAX, ZSTD_WINDOW_LOG_MAX};
+use crate::model::limits::{EMPTY_PARTS_MAX, INFLATE_INPUT_PIECES_MAX, ZSTD_WINDOW_LOG_MAX};
+
+use super::metered::Metered;
 
 /// The decoder of one member.
 pub(super) trait Member<'a>: Read + Sized {
@@ -11,8 +13,7 @@ pub(super) trait Member<'a>: Read + Sized {
     /// How much of what it has inflated its decoder may hold.
     fn window_bytes(compressed: &[u8]) -> usize;
 
-    /// What comes after the member. To be asked at its end.
-    fn into_rest(self) -> &'a [u8];
+    fn source(&self) -> &Metered<'a>;
 }
 
 /// Inflates member after member. Only `EMPTY_PARTS_MAX` of them may hold nothing: they cost work without an end in sight, and no client
@@ -25,6 +26,7 @@ pub(super) struct Members<'a, M> {
     empty_count: usize,
     /// The largest of those seen.
     window_bytes: usize,
+    taken_bytes: usize,
 }
 
 impl<'a, M: Member<'a>> Members<'a, M> {
@@ -34,6 +36,7 @@ impl<'a, M: Member<'a>> Members<'a, M> {
             rest: &[],
             is_empty: true,
             empty_count: 0,
+            taken_bytes: 0,
             window_bytes: M::window_bytes(compressed),
         })
     }
@@ -42,6 +45,7 @@ impl<'a, M: Member<'a>> Members<'a, M> {
     pub fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         while let Some(member) = &mut self.member {
             let read_bytes = member.read(out)?;
+            self.taken_bytes += member.source().refill();
             if read_bytes > 0 {
                 self.is_empty = false;
                 return Ok(read_bytes);
@@ -51,7 +55,8 @@ impl<'a, M: Member<'a>> Members<'a, M> {
                 return Err(io::Error::other("too many parts of it are empty"));
             }
             self.is_empty = true;
-            self.rest = self.member.take().map_or(&[], M::into_rest);
+            self.rest = member.source().rest();
+            self.member = None;
             if !self.rest.is_empty() {
                 self.member = Some(M::open(self.rest)?);
                 self.window_bytes = self.window_bytes.max(M::window_bytes(self.rest));
@@ -65,29 +70,41 @@ impl<'a, M: Member<'a>> Members<'a, M> {
         self.window_bytes
     }
 
+    /// The compressed bytes that were taken since this was last asked.
+    pub fn take_taken_bytes(&mut self) -> usize {
+        std::mem::take(&mut self.taken_bytes)
+    }
+
     /// What comes after the last one. To be asked at the end.
-    pub fn into_rest(self) -> &'a [u8] {
-        self.member.map_or(self.rest, M::into_rest)
+    pub fn rest(&self) -> &'a [u8] {
+        let member = self.member.as_ref();
+        member.map_or(self.rest, |member| member.source().rest())
     }
 }
 
-impl<'a> Member<'a> for Box<flate2::bufread::GzDecoder<&'a [u8]>> {
+pub(super) type GzipMember<'a> = Box<flate2::bufread::GzDecoder<Metered<'a>>>;
+
+impl<'a> Member<'a> for GzipMember<'a> {
     fn open(compressed: &'a [u8]) -> io::Result<Self> {
-        Ok(Box::new(flate2::bufread::GzDecoder::new(compressed)))
+        let metered = Metered::new(compressed, INFLATE_INPUT_PIECES_MAX);
+        Ok(Box::new(flate2::bufread::GzDecoder::new(metered)))
     }
 
     fn window_bytes(_: &[u8]) -> usize {
         DEFLATE_WINDOW_BYTES
     }
 
-    fn into_rest(self) -> &'a [u8] {
-        (*self).into_inner()
+    fn source(&self) -> &Metered<'a> {
+        self.get_ref()
     }
 }
 
-impl<'a> Member<'a> for zstd::Decoder<'static, &'a [u8]> {
+pub(super) type ZstdFrame<'a> = zstd::Decoder<'static, Metered<'a>>;
+
+impl<'a> Member<'a> for ZstdFrame<'a> {
     fn open(compressed: &'a [u8]) -> io::Result<Self> {
-        let mut decoder = zstd::Decoder::with_buffer(compressed)?.single_frame();
+        let metered = Metered::new(compressed, INFLATE_INPUT_PIECES_MAX);
+        let mut decoder = zstd::Decoder::with_buffer(metered)?.single_frame();
         decoder.window_log_max(ZSTD_WINDOW_LOG_MAX)?;
         Ok(decoder)
     }
@@ -96,8 +113,8 @@ impl<'a> Member<'a> for zstd::Decoder<'static, &'a [u8]> {
         zstd_window_bytes(compressed).unwrap_or(0)
     }
 
-    fn into_rest(self) -> &'a [u8] {
-        self.finish()
+    fn source(&self) -> &Metered<'a> {
+        self.get_ref()
     }
 }
 

@@ -19,7 +19,7 @@ use crate::model::TimestampMs;
 
 use super::cluster_arguments::ClusterArguments;
 use super::exit::{CliError, Outcome};
-use super::time::{parse_duration, parse_time};
+use super::time::{parse_time, parse_timeout};
 use format::RecordFormat;
 use output::{Format, Output};
 use session::{Bounds, Session};
@@ -52,7 +52,7 @@ pub(super) struct ConsumeArguments {
     #[arg(long, short = 'n', value_name = "COUNT")]
     max_messages: Option<u64>,
     /// End when nothing has come for so long, such as 5s. While no broker answers it does not count.
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    #[arg(long, value_name = "DURATION", value_parser = parse_timeout)]
     idle_timeout: Option<Duration>,
     /// End behind the records that are there now.
     #[arg(long, short = 'e')]

@@ -19,6 +19,15 @@ pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "a duration has days and smaller units, and is not negative".to_owned())
 }
 
+/// A duration that is not zero.
+pub(super) fn parse_timeout(text: &str) -> Result<Duration, String> {
+    let timeout = parse_duration(text)?;
+    match timeout.is_zero() {
+        true => Err("0 would be over at once".to_owned()),
+        false => Ok(timeout),
+    }
+}
+
 /// A moment: ISO 8601 (UTC where no zone is given), milliseconds since 1970, or how long ago.
 pub(super) fn parse_time(text: &str) -> Result<TimestampMs, String> {
     parse_time_at(text, Timestamp::now())
@@ -76,5 +85,7 @@ mod tests {
         for wrong in ["10", "-1s", "1mo", "fast"] {
             assert!(parse_duration(wrong).is_err(), "{wrong}");
         }
+        assert_eq!(parse_timeout("1s"), Ok(Duration::from_secs(1)));
+        assert!(parse_timeout("0s").is_err());
     }
 }

@@ -468,6 +468,9 @@ pub const DISK_GUARD_HYSTERESIS_RATIO: f64 = 0.01;
 /// How often what is due is looked for while the disk guard refuses produce, if `log.retention.check.interval.ms` is longer.
 pub const GUARDED_RETENTION_MS: u64 = 5_000;
 
+/// How long a checkpoint that nobody waits for, and that finds no room, waits before it is tried again.
+pub const CHECKPOINT_RETRY_MS: u64 = 1_000;
+
 /// How long a deletion that finds no room for its checkpoint waits before it tries again.
 pub const DELETION_RETRY_MS: u64 = 1_000;
 

@@ -188,7 +188,7 @@ pub struct RecordReader<'a> {
 enum Source<'a> {
     Plain(&'a [u8]),
     Inflated {
-        inflater: Inflater<'a>,
+        inflater: Box<Inflater<'a>>,
         body: Vec<u8>,
     },
 }
@@ -207,7 +207,7 @@ impl<'a> RecordReader<'a> {
         let source = match header.attributes.codec()? {
             Codec::None => Source::Plain(body),
             codec => Source::Inflated {
-                inflater: Inflater::new(codec, body, bounds)?,
+                inflater: Box::new(Inflater::new(codec, body, bounds)?),
                 body: Vec::new(),
             },
         };

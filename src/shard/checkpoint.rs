@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::io::{blocking, executor};
-use crate::model::limits::{CHECKPOINT_AWAITS_FLUSH_MS, HOUSEKEEPING_MS};
+use crate::model::limits::{CHECKPOINT_AWAITS_FLUSH_MS, CHECKPOINT_RETRY_MS, HOUSEKEEPING_MS};
 use crate::shard::command::PartitionError;
 use crate::shard::hosted::{Checkpointed, HostedPartition};
 use crate::shard::runtime::Shard;
@@ -78,6 +78,9 @@ impl Shard {
                 if error.shortage().is_none() {
                     self.log_dir().fail(&error);
                 }
+                let retry_at =
+                    self.clock().monotonic() + Duration::from_millis(CHECKPOINT_RETRY_MS);
+                partition.checkpoint_not_before.set(retry_at);
                 Err(PartitionError::Checkpoint(Arc::new(error)))
             }
         }

@@ -31,6 +31,8 @@ pub struct HostedPartition {
     /// When the oldest bytes that no fdatasync covers were written.
     pub unsynced_since: Cell<Option<Monotonic>>,
     pub checkpointed: Cell<Checkpointed>,
+    /// After a shortage: before this no checkpoint is begun that nobody waits for.
+    pub checkpoint_not_before: Cell<Monotonic>,
     /// What the cleaner knows of it.
     pub cleaner: CleanerState,
     /// How much space the file holds that waits to become the next segment, if there is one.
@@ -69,6 +71,7 @@ impl HostedPartition {
             last_append: Cell::new(checkpointed.at),
             unsynced_since: Cell::new(None),
             checkpointed: Cell::new(checkpointed),
+            checkpoint_not_before: Cell::new(checkpointed.at),
             cleaner: CleanerState::default(),
             spare: Cell::new(None),
             write_shortage: RefCell::default(),

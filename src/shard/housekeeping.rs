@@ -166,7 +166,8 @@ impl Shard {
             }
             let behind_bytes = partition.behind_bytes();
             uncovered_bytes += behind_bytes;
-            if partition.flags.is_checkpointing.get() || checkpoints_left == 0 {
+            let waits = partition.checkpoint_not_before.get() > now;
+            if waits || partition.flags.is_checkpointing.get() || checkpoints_left == 0 {
                 continue;
             }
             if is_idle || now.since(partition.checkpointed.get().at) >= interval {

@@ -1,8 +1,8 @@
 //! What lies in the log directory beside the partitions of the image: left of deleted topics by a process that died, mostly.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::io::fs;
 use crate::metadata::MetadataImage;
 use crate::storage::file_error::FileError;
 use crate::storage::partition_dir::{PartitionDirName, Removal, RemovedDirName};
@@ -38,7 +38,7 @@ pub fn clear(log_dir: &Path, image: &MetadataImage) -> Strays {
                 Removal::Stray => strays.earlier.push(path),
             }
         } else if let Some(name) = PartitionDirName::parse(&name)
-            && path.is_dir()
+            && fs::is_dir(&path)
         {
             match rename_if_stray(&path, &name, image) {
                 Ok(renamed) => strays.found.extend(renamed),

@@ -15,6 +15,7 @@ use crate::controller::ControllerCommand;
 use crate::io::clock::Clock;
 use crate::io::descriptors::DescriptorShare;
 use crate::io::disk::{LogFile, OpenMode};
+use crate::io::fs;
 use crate::io::mesh::{ForeignReceiver, MeshSeat};
 use crate::io::net::BoundListener;
 use crate::io::{blocking, executor};
@@ -137,6 +138,6 @@ async fn is_direct(log_dir: &LogDir, shard: ShardId) -> bool {
     let path = log_dir.path().join(format!(".direct-{shard}.tmp"));
     let opened = LogFile::open(&path, OpenMode::Create).await;
     let is_direct = opened.is_ok_and(|file| file.is_direct());
-    let removed = blocking::run(move || std::fs::remove_file(path)).await;
+    let removed = blocking::run(move || fs::remove_file(path)).await;
     is_direct && removed.is_ok()
 }

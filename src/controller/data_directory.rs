@@ -1,10 +1,10 @@
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use super::durable_file::{read_if_present, replace_file, sync_directory};
 use super::metadata_log::{MetadataLog, MetadataLogError};
 use crate::config::parse_properties;
+use crate::io::fs;
 use crate::metadata::{ClusterId, MetadataImage, MetadataRecord};
 use crate::model::{NodeId, TopicName};
 
@@ -53,9 +53,7 @@ pub(super) fn open(
     snapshot_interval_bytes: u64,
 ) -> Result<(MetadataLog, MetadataImage), DataDirectoryError> {
     let directory = data.join(METADATA_DIRECTORY);
-    let exists = directory
-        .try_exists()
-        .map_err(io_error(&directory, "look for it"))?;
+    let exists = fs::try_exists(&directory).map_err(io_error(&directory, "look for it"))?;
     if !exists {
         if let Some(evidence) = evidence_of_use(data)? {
             return Err(DataDirectoryError::MetadataMissing {
@@ -97,7 +95,7 @@ fn evidence_of_use(data: &Path) -> Result<Option<PathBuf>, DataDirectoryError> {
         let entry = entry.map_err(io_error(data, "list it"))?;
         let name = entry.file_name();
         if name == META_PROPERTIES
-            || (is_partition_name(&name.to_string_lossy()) && entry.path().is_dir())
+            || (is_partition_name(&name.to_string_lossy()) && fs::is_dir(entry.path()))
         {
             return Ok(Some(entry.path()));
         }
@@ -166,6 +164,8 @@ fn io_error(
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn open_as(data: &Path, node: i32) -> Result<ClusterId, DataDirectoryError> {

@@ -1,6 +1,7 @@
-use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
+
+use crate::io::fs::{self, File};
 
 /// Puts `bytes` in the place of the file, whole or not at all: a crash leaves either the old file or the new one. Durable when
 /// it returns, name included.

@@ -12,10 +12,10 @@
 //!   sequence   the last batch that was promised to somebody; it lies in the slot of its parity
 //! ```
 
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
+
+use crate::io::fs::File;
 
 const MAGIC: &[u8; 4] = b"CLE1";
 const SLOT_BYTES: usize = 512;

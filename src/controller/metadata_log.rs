@@ -1,11 +1,11 @@
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use super::durable_file::{read_if_present, replace_file, sync_directory};
 use super::end_checkpoint::EndCheckpoint;
 use super::frame::{self, EncodeError, Frame, FrameDefect};
+use crate::io::fs;
+use crate::io::fs::File;
 use crate::metadata::{ApplyError, MetadataImage, MetadataRecord};
 use crate::model::limits::{METADATA_BATCH_BYTES_MAX, METADATA_RESERVE_BYTES};
 
@@ -130,7 +130,7 @@ impl MetadataLog {
                     },
                     _ => io_error(&path, "open it")(source),
                 })?;
-        let bytes = std::fs::read(&path).map_err(io_error(&path, "read it"))?;
+        let bytes = fs::read(&path).map_err(io_error(&path, "read it"))?;
         let replayed = replay(&path, &bytes, snapshot, promised)?;
         let mut log = Self {
             directory: directory.into(),

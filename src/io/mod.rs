@@ -15,6 +15,7 @@ pub mod dir_lock;
 pub mod disk;
 pub mod event;
 pub mod executor;
+pub mod fs;
 pub mod memory_limit;
 pub mod mesh;
 pub mod net;

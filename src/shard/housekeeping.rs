@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::io::clock::Monotonic;
 use crate::io::disk::{DiskError, OpenMode};
+use crate::io::fs;
 use crate::io::{blocking, executor};
 use crate::metrics::Counter;
 use crate::model::limits::{
@@ -255,7 +256,7 @@ impl Shard {
         partition.flags.is_preparing.set(true);
         if partition.spare.take().is_some() {
             let spare = partition.directory().join(segment_name::spare_file());
-            let _ = blocking::run(move || std::fs::remove_file(&spare)).await;
+            let _ = blocking::run(move || fs::remove_file(&spare)).await;
         }
         if let Some((key, path, end)) = to_cut {
             let cut = async {

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::config::{ConfigError, TopicConfig};
+use crate::io::fs;
 use crate::metadata::Topic;
 use crate::model::limits::PAGE_BYTES;
 use crate::model::{LeaderEpoch, TopicName, TopicPartition};
@@ -208,13 +209,11 @@ fn active_path(directory: &Path, recovered: &Recovered) -> PathBuf {
 
 /// The bytes from the start of the active segment's last page to its end, which the next write covers again.
 fn read_tail_page(directory: &Path, recovered: &Recovered) -> Result<Box<[u8]>, FileError> {
-    use std::os::unix::fs::FileExt;
-
     let partial_bytes = recovered.active.size_bytes as usize % PAGE_BYTES;
     let mut page = vec![0; partial_bytes].into_boxed_slice();
     if partial_bytes > 0 {
         let path = active_path(directory, recovered);
-        let file = std::fs::File::open(&path).map_err(FileError::of("open", &path))?;
+        let file = fs::File::open(&path).map_err(FileError::of("open", &path))?;
         let position = recovered.active.size_bytes - partial_bytes as u64;
         file.read_exact_at(&mut page, position)
             .map_err(FileError::of("read", &path))?;

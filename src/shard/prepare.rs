@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use crate::io::disk::{DiskError, DiskOperation, OpenMode};
+use crate::io::fs;
 use crate::io::{blocking, executor};
 use crate::model::FilePosition;
 use crate::model::limits::{PREPARE_STEP_BYTES_MAX, PREPARE_STEP_BYTES_MIN};
@@ -226,7 +227,7 @@ impl Shard {
             Err(error) => {
                 tracing::debug!(%error, "no file was prepared as the next segment");
                 partition.flags.has_no_space_for_spare.set(true);
-                let _ = blocking::run(move || std::fs::remove_file(&path)).await;
+                let _ = blocking::run(move || fs::remove_file(&path)).await;
             }
         }
     }

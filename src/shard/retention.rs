@@ -12,6 +12,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use crate::io::fs;
 use crate::io::os_error::Shortage;
 use crate::io::{blocking, executor};
 use crate::metrics::{Counter, Deletion, Gauge};
@@ -226,7 +227,7 @@ impl Shard {
         let directory = partition.directory();
         let made = blocking::run(move || {
             // An empty file says where the log goes on, should the checkpoint be lost.
-            std::fs::File::create(&path).map_err(FileError::of("create", &path))?;
+            fs::File::create(&path).map_err(FileError::of("create", &path))?;
             atomic_file::sync_dir(&directory)
         });
         match made.await {

@@ -2,12 +2,11 @@
 //! leaves, and the device lets writes wait meanwhile: some 20 ms for a segment of 16 MiB, 140 ms for some GB. Cut off in small pieces
 //! the same blocks hold nothing up.
 
-use std::fs::OpenOptions;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::io::fs::{self, File};
 use crate::io::{blocking, executor};
 use crate::model::limits::{REMOVAL_STEP_BYTES, REMOVAL_STEP_MS};
 use crate::shard::disk_guard::Room;
@@ -34,7 +33,7 @@ pub(super) async fn shrink_all(
     is_space_short: impl Fn() -> bool,
 ) -> io::Result<()> {
     let list = move || -> io::Result<Vec<PathBuf>> {
-        let entries = std::fs::read_dir(&directory)?;
+        let entries = fs::read_dir(&directory)?;
         entries.map(|entry| Ok(entry?.path())).collect()
     };
     for path in blocking::run(list).await? {
@@ -50,23 +49,24 @@ pub(super) async fn remove_directory(path: PathBuf, log_dir: &LogDir) {
     if let Err(error) = shrink_all(path.clone(), is_space_short).await {
         tracing::warn!(path = shown, %error, "a deleted partition's files were not cut");
     }
-    if let Err(error) = blocking::run(move || std::fs::remove_dir_all(&path)).await {
+    if let Err(error) = blocking::run(move || fs::remove_dir_all(&path)).await {
         tracing::warn!(path = shown, %error, "a deleted partition's files stay until the next start");
     }
 }
 
 /// One step; the bytes that are left, or 0 where no further step is worth it.
 fn cut(path: &Path) -> io::Result<u64> {
-    let file = match OpenOptions::new().write(true).open(path) {
+    let file = match File::options().write(true).open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
         opened => opened?,
     };
     let metadata = file.metadata()?;
     // Another name means another owner, who has use for the bytes.
-    if !metadata.is_file() || metadata.nlink() != 1 || metadata.len() <= REMOVAL_STEP_BYTES {
+    let is_own = metadata.is_file() && metadata.link_count() == 1;
+    if !is_own || metadata.size_bytes() <= REMOVAL_STEP_BYTES {
         return Ok(0);
     }
-    let left_bytes = metadata.len() - REMOVAL_STEP_BYTES;
+    let left_bytes = metadata.size_bytes() - REMOVAL_STEP_BYTES;
     file.set_len(left_bytes)?;
     Ok(left_bytes)
 }

@@ -9,11 +9,10 @@
 //!
 //! Taken for a segment, an abandoned one would end the one before at 80, and what follows there would be cut.
 
-use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use crate::io::fs::{self, File};
 use crate::model::limits::RECORD_BATCH_HEADER_BYTES;
 use crate::model::{FilePosition, LeaderEpoch, Offset};
 
@@ -129,7 +128,7 @@ pub(super) fn holds_nothing(
 fn has_index(dir: &Path, base_offset: Offset) -> Result<bool, FileError> {
     let path = path(dir, base_offset, SegmentFileKind::TimeIndex);
     match fs::metadata(&path) {
-        Ok(metadata) => Ok(metadata.len() > 0),
+        Ok(metadata) => Ok(metadata.size_bytes() > 0),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(FileError::of("look up", &path)(error)),
     }

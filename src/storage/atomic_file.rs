@@ -1,11 +1,10 @@
-use std::fs::{self, File};
 use std::io::{self, Read};
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use super::fault_point;
 use super::file_error::FileError;
 use super::segment_name::UNFINISHED_SUFFIX;
+use crate::io::fs::{self, File};
 
 /// Replaces a small file as a whole: after a crash at any moment the path holds either the old bytes or the new ones, and once
 /// this returned it holds the new ones, also after a power cut. One writer per path at a time.
@@ -72,6 +71,8 @@ pub fn remove(path: &Path) -> Result<(), FileError> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -1,9 +1,9 @@
 //! Where a directory is changed: each change passes here, so that a test can have any of them fail, or have all of them stop there, as
 //! a process does that dies. A release only makes the change.
 
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
+
+use crate::io::fs::File;
 
 /// Makes one change of a file or a directory for which a full disk has room too.
 pub(super) fn change<T>(make: impl FnOnce() -> io::Result<T>) -> io::Result<T> {

@@ -1,7 +1,6 @@
-use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use crate::io::fs::File;
 use crate::model::limits::RECORD_BATCH_HEADER_BYTES;
 use crate::model::{FilePosition, LeaderEpoch, Offset, TimestampMs};
 use crate::record::RecordBatchHeader;
@@ -276,7 +275,7 @@ fn last_entry<const ENTRY_BYTES: usize>(
     let size_bytes = file
         .metadata()
         .map_err(FileError::of("look up", path))?
-        .len();
+        .size_bytes();
     if !size_bytes.is_multiple_of(ENTRY_BYTES as u64) {
         return Ok(Err(IndexDamage::Length {
             size_bytes: size_bytes as usize,

@@ -9,9 +9,9 @@
 //! A start removes the first name. It finds the second one as an empty segment at the log's end, or, where the rename did not outlive a
 //! power cut, the log ends in the segment before, since no record of the new one was synced before its directory.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::io::fs;
 use crate::model::Offset;
 use crate::storage::atomic_file;
 use crate::storage::fault_point;
@@ -66,6 +66,8 @@ impl NextSegment {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::storage::fault_point::planned::{self, Fault};
     use std::io::ErrorKind;

@@ -7,10 +7,10 @@
 //! A crash leaves one of these, and each is told from the others by what lies in the directory. So a directory of a deleted topic is
 //! never taken for one of the topic that has its name now.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::io::fs;
 use crate::model::{PartitionIndex, TopicId, TopicName, TopicPartition};
 
 use super::atomic_file;
@@ -219,6 +219,8 @@ impl PartitionDirectory {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::model::{LeaderEpoch, Offset};
     use crate::storage::checkpoint::RecoveryPoint;

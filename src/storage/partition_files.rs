@@ -1,9 +1,8 @@
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
 
+use crate::io::fs;
 use crate::model::{Offset, TimestampMs};
 
 use super::atomic_file;
@@ -39,7 +38,7 @@ impl PartitionFiles {
                     let metadata = entry
                         .metadata()
                         .map_err(FileError::of("look up", &entry.path()))?;
-                    files.segments.insert(base_offset, metadata.len());
+                    files.segments.insert(base_offset, metadata.size_bytes());
                 }
                 Some(other) => files.others.push(other),
                 None if is_leftover(&name) => files.leftovers.push(name),
@@ -87,16 +86,8 @@ pub fn written_at(
         return Ok(TimestampMs::NONE);
     }
     let path = dir.join(SegmentFileName::new(base_offset, SegmentFileKind::Log).to_string());
-    let modified = fs::metadata(&path).and_then(modified_at);
+    let modified = fs::metadata(&path).and_then(|it| it.modified());
     modified.map_err(FileError::of("look up", &path))
-}
-
-pub(super) fn modified_at(metadata: fs::Metadata) -> io::Result<TimestampMs> {
-    let since_epoch = metadata.modified()?.duration_since(UNIX_EPOCH);
-    let since_epoch = since_epoch.unwrap_or_default();
-    Ok(TimestampMs(
-        i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX),
-    ))
 }
 
 /// Renames a segment with its indexes, so that it is no part of the log any more (Kafka's convention). Whoever reads it goes on.
@@ -170,6 +161,9 @@ pub fn remove_producers(dir: &Path, offset: Offset) -> Result<(), FileError> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::time::UNIX_EPOCH;
+
     use super::*;
 
     #[test]

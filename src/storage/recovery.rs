@@ -1,9 +1,9 @@
 use std::cell::Cell;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use tracing::{debug, error, info, warn};
 
+use crate::io::fs::File;
 use crate::model::{FilePosition, LeaderEpoch, Offset, TopicPartition};
 
 use super::abandoned_segments::{AbandonedSegment, holds_nothing};

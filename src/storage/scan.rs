@@ -1,7 +1,7 @@
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
 use std::path::Path;
 
+use crate::io::fs::File;
 use crate::model::limits::{RECORD_BATCH_HEADER_BYTES, SCAN_BUFFER_BYTES};
 use crate::model::{FilePosition, LeaderEpoch, Offset};
 use crate::record::header::CRC_COVERS_FROM;

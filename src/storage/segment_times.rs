@@ -1,13 +1,11 @@
-use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use crate::io::fs::File;
 use crate::model::TimestampMs;
 use crate::model::limits::RECORD_BATCH_HEADER_BYTES;
 use crate::record::RecordBatchHeader;
 
 use super::file_error::FileError;
-use super::partition_files::modified_at;
 
 /// What an active segment's age goes by. Kafka's rule for `segment.ms`: the records' own time says how much a segment spans, from its
 /// first batch to the one that comes; the wall clock counts only where the first batch has no timestamp. So records of long ago do not
@@ -40,7 +38,7 @@ impl SegmentTimes {
             .map_err(FileError::of("read", path))?;
         let first_batch = RecordBatchHeader::parse(&first)
             .map_or(TimestampMs::NONE, |header| header.max_timestamp);
-        let written_at = file.metadata().and_then(modified_at);
+        let written_at = file.metadata().and_then(|it| it.modified());
         let written_at = written_at.map_err(FileError::of("look up", path))?;
         Ok(Self::found(first_batch, written_at))
     }

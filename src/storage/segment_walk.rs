@@ -1,7 +1,7 @@
-use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
+use crate::io::fs::File;
 use crate::model::FilePosition;
 use crate::model::limits::{RECORD_BATCH_HEADER_BYTES, SCAN_BUFFER_BYTES};
 use crate::record::RecordBatchHeader;
@@ -41,7 +41,7 @@ impl SegmentWalk {
         let size_bytes = file
             .metadata()
             .map_err(FileError::of("look up", path))?
-            .len();
+            .size_bytes();
         Ok(Self {
             path: path.to_owned(),
             source: BufReader::with_capacity(SCAN_BUFFER_BYTES, file),

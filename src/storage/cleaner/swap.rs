@@ -11,12 +11,12 @@
 //! The rename to `.swap` decides: before it a start removes what was cleaned, after it a start goes on with what is left to do. What
 //! comes behind it can be done twice. So whatever moment the process dies at, the log is the old one or the cleaned one.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use tracing::{error, info};
 
+use crate::io::fs;
 use crate::model::{LeaderEpoch, Offset};
 use crate::storage::atomic_file;
 use crate::storage::fault_point;

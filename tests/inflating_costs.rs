@@ -1,5 +1,6 @@
 //! What it costs to inflate a batch, in memory and in time at a stretch, is bounded, whatever the batch is.
 
+use std::collections::HashMap;
 use std::io::Write;
 
 use corelog::model::TimestampMs;
@@ -172,51 +173,78 @@ fn a_batch_of_many_empty_parts_is_corrupt() {
     }
 }
 
-/// One gzip member, or one frame of zstd, of stored blocks: before each byte `empty_count` that hold nothing.
-fn with_empty_blocks(codec: Codec, bytes: &[u8], empty_count: usize) -> Vec<u8> {
-    let (head, empty, of_one): (&[u8], &[u8], &[u8]) = match codec {
-        // RFC 1951, 3.2.4: final and type; the length, and its complement.
+/// One gzip member, or one frame of zstd, of stored blocks: before each of these pieces `empty_count` that hold nothing.
+fn with_empty_blocks(codec: Codec, pieces: &[&[u8]], empty_count: usize) -> Vec<u8> {
+    let (head, empty): (&[u8], &[u8]) = match codec {
         Codec::Gzip => (
             &[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff],
             &[0, 0, 0, 0xff, 0xff],
-            &[0, 1, 0, 0xfe, 0xff],
         ),
-        // RFC 8878, 3.1.1.2: final, type and size in 3 bytes. A window of 1 KiB.
-        _ => (&[0x28, 0xb5, 0x2f, 0xfd, 0, 0], &[0, 0, 0], &[1 << 3, 0, 0]),
+        // A window of 8 KiB.
+        _ => (&[0x28, 0xb5, 0x2f, 0xfd, 0, 3 << 3], &[0, 0, 0]),
     };
-    let empty = empty.repeat(empty_count);
-    let blocks = bytes
-        .iter()
-        .flat_map(|byte| [&empty, of_one, &[*byte]].concat());
-    let mut stream = [head, &blocks.collect::<Vec<_>>()].concat();
+    let mut stream = head.to_vec();
+    let mut crc = flate2::Crc::new();
+    for piece in pieces {
+        stream.extend(empty.repeat(empty_count));
+        let size = piece.len() as u16;
+        match codec {
+            // RFC 1951, 3.2.4: final and type; the length, and its complement.
+            Codec::Gzip => {
+                stream.push(0);
+                stream.extend(size.to_le_bytes());
+                stream.extend((!size).to_le_bytes());
+            }
+            // RFC 8878, 3.1.1.2: final, type and size in 3 bytes.
+            _ => stream.extend(&(u32::from(size) << 3).to_le_bytes()[..3]),
+        }
+        stream.extend(*piece);
+        crc.update(piece);
+    }
     match codec {
         Codec::Gzip => {
-            let mut crc = flate2::Crc::new();
-            crc.update(bytes);
             stream.extend([1, 0, 0, 0xff, 0xff]);
             stream.extend(crc.sum().to_le_bytes());
-            stream.extend((bytes.len() as u32).to_le_bytes());
+            stream.extend(crc.amount().to_le_bytes());
         }
         _ => stream.extend([1, 0, 0]),
     }
     stream
 }
 
+fn assert_corrupt(codec: Codec, record_count: i32, stream: &[u8]) {
+    let refused = refused(&batch_of(codec, record_count, stream));
+    assert!(
+        matches!(refused, InvalidBatch::Inflate(InflateError::Corrupt { .. })),
+        "{codec:?}: {refused:?}"
+    );
+}
+
+/// `count` records with a value of so many bytes each.
+fn records_of(count: usize, value_bytes: usize) -> Vec<Vec<u8>> {
+    let value = vec![7; value_bytes];
+    let of = |n| {
+        record(&[
+            &[0, 0],
+            &varint(n),
+            &[1],
+            &varint(value.len()),
+            &value,
+            &[0],
+        ])
+    };
+    (0..count).map(of).collect()
+}
+
 #[test]
 fn many_blocks_that_hold_nothing_are_corrupt_or_checked_in_many_steps() {
     for codec in [Codec::Gzip, Codec::Zstd] {
-        let few = with_empty_blocks(codec, &RECORD, 3);
+        let few = with_empty_blocks(codec, &[&RECORD], 3);
         let few = validate(&batch_of(codec, 1, &few), &RULES, NOW);
         assert!(few.is_ok(), "{codec:?}: {few:?}");
-        let many = with_empty_blocks(codec, &RECORD, 200_000);
-        let many = refused(&batch_of(codec, 1, &many));
-        assert!(
-            matches!(many, InvalidBatch::Inflate(InflateError::Corrupt { .. })),
-            "{codec:?}: {many:?}"
-        );
-        let records: Vec<u8> = (0..100u32)
-            .flat_map(|n| record(&[&[0, 0], &varint(n as usize), &[1, 0, 0]]))
-            .collect();
+        assert_corrupt(codec, 1, &with_empty_blocks(codec, &[&RECORD], 200_000));
+        let records = records_of(100, 5_000);
+        let records: Vec<&[u8]> = records.iter().map(Vec::as_slice).collect();
         let spread = with_empty_blocks(codec, &records, 2_000);
         let (valid, step_count) = in_steps(&batch_of(codec, 100, &spread), RULES, CHECK_STEP_BYTES);
         assert!(valid.is_ok(), "{codec:?}: {valid:?}");
@@ -225,17 +253,57 @@ fn many_blocks_that_hold_nothing_are_corrupt_or_checked_in_many_steps() {
     }
 }
 
+/// A block of gzip that holds nothing may take no more than 10 bits.
 #[test]
-fn many_small_parts_are_checked_in_many_steps() {
-    let records: Vec<u8> = (0..2_000u32)
-        .flat_map(|n| record(&[&[0, 0], &varint(n as usize), &[1, 0, 0]]))
-        .collect();
+fn empty_blocks_of_gzips_fixed_code_are_corrupt() {
+    let (mut bits, mut bit_count) = (0u64, 0);
+    let mut stream = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
+    for _ in 0..800_000 {
+        bits |= 0b010 << bit_count;
+        bit_count += 10;
+        while bit_count >= 8 {
+            stream.push(bits as u8);
+            bits >>= 8;
+            bit_count -= 8;
+        }
+    }
+    assert_corrupt(Codec::Gzip, 1, &stream);
+}
+
+#[test]
+fn a_gzip_member_may_have_a_name() {
+    for name_bytes in [1, 14, 3_000] {
+        let named = flate2::GzBuilder::new().filename("x".repeat(name_bytes));
+        let mut encoder = named.write(Vec::new(), flate2::Compression::default());
+        encoder.write_all(&RECORD).unwrap();
+        let batch = batch_of(Codec::Gzip, 1, &encoder.finish().unwrap());
+        let valid = validate(&batch, &RULES, NOW);
+        assert!(valid.is_ok(), "{name_bytes}: {valid:?}");
+    }
+}
+
+#[test]
+fn a_batch_in_many_small_parts_is_corrupt() {
     for codec in [Codec::Gzip, Codec::Zstd] {
-        let parts = records.iter().map(|byte| codec.compress(&[*byte]).unwrap());
-        let batch = batch_of(codec, 2_000, &parts.collect::<Vec<_>>().concat());
-        let (valid, step_count) = in_steps(&batch, RULES, CHECK_STEP_BYTES);
-        assert!(valid.is_ok(), "{codec:?}: {valid:?}");
-        let least_count = records.len() * INFLATE_READ_WORK_BYTES / (2 * CHECK_STEP_BYTES);
-        assert!(step_count >= least_count, "{codec:?}: {step_count} steps");
+        let in_parts = |plain: &[u8], part_bytes| {
+            let mut made = HashMap::new();
+            let parts = plain.chunks(part_bytes).map(|part| {
+                let made = made.entry(part).or_insert_with(|| codec.compress(part));
+                made.as_ref().unwrap().clone()
+            });
+            parts.collect::<Vec<_>>().concat()
+        };
+        // Many records, or one that fits into a buffer, or one that does not.
+        for (count, value_bytes) in [(2_000, 1), (1, 16_300), (1, 100_000)] {
+            let plain = records_of(count, value_bytes).concat();
+            assert_corrupt(codec, count as i32, &in_parts(&plain, 1));
+            let larger = batch_of(
+                codec,
+                count as i32,
+                &in_parts(&plain, INFLATE_READ_WORK_BYTES),
+            );
+            let valid = validate(&larger, &RULES, NOW);
+            assert!(valid.is_ok(), "{codec:?}: {valid:?}");
+        }
     }
 }

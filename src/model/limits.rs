@@ -140,21 +140,32 @@ pub const INFLATE_BUFFER_BYTES: usize = 16 * 1024;
 /// decoder of its own, for some microseconds.
 pub const INFLATE_READ_WORK_BYTES: usize = 4 * 1024;
 
+/// How many reads of inflated data may give less than `INFLATE_READ_WORK_BYTES` though there is room for more, and one further for as many
+/// bytes as that. More: CORRUPT_MESSAGE. No client makes such small parts, and opening them would cost thousands of times what they hold.
+pub const INFLATE_SHORT_READS_MAX: usize = 64;
+
 /// How many gzip members, zstd frames or snappy blocks of a batch may hold nothing. More: CORRUPT_MESSAGE.
 pub const EMPTY_PARTS_MAX: usize = 16;
 
 /// The piece of compressed data that a decoder takes at a time. Blocks that hold nothing are as small as 10 bits (gzip), 3 bytes (zstd) or
-/// 4 bytes (lz4), so a piece costs up to a third of a millisecond.
+/// 4 bytes (lz4), so a piece costs up to half a millisecond.
 pub const INFLATE_INPUT_PIECE_BYTES: usize = 16 * 1024;
 
-/// How many pieces a decoder takes before it gives something; the largest block of zstd, of 128 KiB, comes in 8. More: CORRUPT_MESSAGE.
-pub const INFLATE_INPUT_PIECES_MAX: usize = 16;
+/// What a gzip decoder takes before it gives something; the header of a member may be that long. More: CORRUPT_MESSAGE.
+pub const GZIP_INPUT_WITHOUT_OUTPUT_BYTES_MAX: usize = 68 * 1024;
 
-/// The same for lz4, which takes block by block and has blocks of 4 MiB.
-pub const LZ4_INPUT_PIECES_MAX: usize = 1_024;
+/// The same for zstd, whose largest block is 128 KiB.
+pub const ZSTD_INPUT_WITHOUT_OUTPUT_BYTES_MAX: usize = 160 * 1024;
+
+/// How many reads an lz4 decoder makes before it gives something: it takes block by block, and the largest block is 4 MiB. More:
+/// CORRUPT_MESSAGE.
+pub const LZ4_READS_WITHOUT_OUTPUT_MAX: usize = 1_024;
 
 /// What a byte that a decoder takes counts as at the least, in bytes that are inflated: a block that holds nothing costs some 30 ns.
 pub const INFLATE_INPUT_WORK: usize = 4;
+
+/// How much a reader of stored records inflates of a large one before others may run.
+pub const INFLATE_STEP_BYTES: usize = 256 * 1024;
 
 /// What the checks of one produce request's batches cost at once, in bytes of a CRC: less than a millisecond. What costs more, or cannot be
 /// known before, as with compressed batches, is checked in steps; the batches of its partition that come after it wait for it.

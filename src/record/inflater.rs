@@ -3,13 +3,14 @@
 use std::io::{self, Read};
 
 use crate::model::limits::{
-    INFLATE_BUFFER_BYTES, INFLATE_INPUT_WORK, INFLATE_READ_WORK_BYTES, LZ4_INPUT_PIECES_MAX,
+    INFLATE_BUFFER_BYTES, INFLATE_INPUT_WORK, INFLATE_READ_WORK_BYTES, INFLATE_SHORT_READS_MAX,
+    LZ4_READS_WITHOUT_OUTPUT_MAX,
 };
 
 use super::compression::Codec;
 use super::inflate_bounds::InflateBounds;
 use super::members::{GzipMember, Members, ZstdFrame};
-use super::metered::Metered;
+use super::metered::{Allowance, Metered};
 use super::snappy::{SnappyError, SnappyReader};
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -43,6 +44,8 @@ pub struct Inflater<'a> {
     inflated_bytes: usize,
     bounds: InflateBounds,
     work_bytes: usize,
+    /// Reads that gave less than they had room for.
+    short_read_count: usize,
 }
 
 enum Source<'a> {
@@ -106,7 +109,11 @@ impl<'a> Inflater<'a> {
             Codec::Gzip => Source::Gzip(Members::open(compressed).map_err(corrupt)?),
             Codec::Snappy => Source::Snappy(SnappyReader::new(compressed, bounds)),
             Codec::Lz4 => {
-                let metered = Metered::new(compressed, LZ4_INPUT_PIECES_MAX);
+                let allowed = Allowance {
+                    bytes: usize::MAX,
+                    reads: LZ4_READS_WITHOUT_OUTPUT_MAX,
+                };
+                let metered = Metered::new(compressed, allowed);
                 Source::Lz4(lz4::Decoder::new(metered).map_err(corrupt)?)
             }
             Codec::Zstd => Source::Zstd(Members::open(compressed).map_err(corrupt)?),
@@ -121,6 +128,7 @@ impl<'a> Inflater<'a> {
             inflated_bytes: 0,
             bounds,
             work_bytes: 0,
+            short_read_count: 0,
         })
     }
 
@@ -215,6 +223,7 @@ impl<'a> Inflater<'a> {
         self.buffer.copy_within(self.start..self.end, 0);
         (self.start, self.end) = (0, self.end - self.start);
         while self.end < wanted_bytes && !self.is_source_at_end {
+            let room_bytes = self.buffer.len() - self.end;
             let read = self.source.read(&mut self.buffer[self.end..]);
             let read_bytes = read.map_err(|error| match error {
                 SourceError::Snappy(SnappyError::TooLarge) => self.too_large(),
@@ -229,6 +238,13 @@ impl<'a> Inflater<'a> {
             self.work_bytes += read_bytes
                 .max(INFLATE_READ_WORK_BYTES)
                 .max(INFLATE_INPUT_WORK * taken_bytes);
+            self.short_read_count +=
+                usize::from(read_bytes < room_bytes.min(INFLATE_READ_WORK_BYTES));
+            let short_reads_max =
+                INFLATE_SHORT_READS_MAX + self.inflated_bytes / INFLATE_READ_WORK_BYTES;
+            if self.short_read_count > short_reads_max {
+                return Err(self.corrupt("it is in too many small parts"));
+            }
             if self.inflated_bytes > self.bounds.inflated_bytes_max {
                 return Err(self.too_large());
             }

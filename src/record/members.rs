@@ -2,9 +2,12 @@
 
 use std::io::{self, Read};
 
-use crate::model::limits::{EMPTY_PARTS_MAX, INFLATE_INPUT_PIECES_MAX, ZSTD_WINDOW_LOG_MAX};
+use crate::model::limits::{
+    EMPTY_PARTS_MAX, GZIP_INPUT_WITHOUT_OUTPUT_BYTES_MAX, ZSTD_INPUT_WITHOUT_OUTPUT_BYTES_MAX,
+    ZSTD_WINDOW_LOG_MAX,
+};
 
-use super::metered::Metered;
+use super::metered::{Allowance, Metered};
 
 /// The decoder of one member.
 pub(super) trait Member<'a>: Read + Sized {
@@ -86,7 +89,11 @@ pub(super) type GzipMember<'a> = Box<flate2::bufread::GzDecoder<Metered<'a>>>;
 
 impl<'a> Member<'a> for GzipMember<'a> {
     fn open(compressed: &'a [u8]) -> io::Result<Self> {
-        let metered = Metered::new(compressed, INFLATE_INPUT_PIECES_MAX);
+        let allowed = Allowance {
+            bytes: GZIP_INPUT_WITHOUT_OUTPUT_BYTES_MAX,
+            reads: usize::MAX,
+        };
+        let metered = Metered::new(compressed, allowed);
         Ok(Box::new(flate2::bufread::GzDecoder::new(metered)))
     }
 
@@ -103,7 +110,11 @@ pub(super) type ZstdFrame<'a> = zstd::Decoder<'static, Metered<'a>>;
 
 impl<'a> Member<'a> for ZstdFrame<'a> {
     fn open(compressed: &'a [u8]) -> io::Result<Self> {
-        let metered = Metered::new(compressed, INFLATE_INPUT_PIECES_MAX);
+        let allowed = Allowance {
+            bytes: ZSTD_INPUT_WITHOUT_OUTPUT_BYTES_MAX,
+            reads: usize::MAX,
+        };
+        let metered = Metered::new(compressed, allowed);
         let mut decoder = zstd::Decoder::with_buffer(metered)?.single_frame();
         decoder.window_log_max(ZSTD_WINDOW_LOG_MAX)?;
         Ok(decoder)

@@ -175,10 +175,19 @@ impl<'a> Inflater<'a> {
         self.peek(1).map(<[u8]>::is_empty)
     }
 
-    /// Replaces `out` by the next `len_bytes`. `out` grows with what arrives, not by the length that was declared.
-    pub fn read_into(&mut self, out: &mut Vec<u8>, len_bytes: usize) -> Result<(), InflateError> {
-        out.clear();
+    /// Puts what is next behind `out` until that has `len_bytes`, or some `work_bytes` were done; true once it has. `out` grows with what
+    /// arrives, not by the length that was declared.
+    pub fn append_to(
+        &mut self,
+        out: &mut Vec<u8>,
+        len_bytes: usize,
+        work_bytes: usize,
+    ) -> Result<bool, InflateError> {
+        let stop_at_bytes = self.work_bytes.saturating_add(work_bytes);
         while out.len() < len_bytes {
+            if self.work_bytes >= stop_at_bytes {
+                return Ok(false);
+            }
             let inflated = self.peek(1)?;
             if inflated.is_empty() {
                 return Err(InflateError::CutShort { codec: self.codec });
@@ -187,15 +196,15 @@ impl<'a> Inflater<'a> {
             out.extend_from_slice(&inflated[..taken_bytes]);
             self.consume(taken_bytes);
         }
-        Ok(())
+        Ok(true)
     }
 
-    /// The same for bytes that are held as a whole.
-    pub fn read_held(&mut self, out: &mut Vec<u8>, len_bytes: usize) -> Result<(), InflateError> {
+    /// An error if so many bytes may not be held as a whole.
+    pub fn check_held(&self, len_bytes: usize) -> Result<(), InflateError> {
         if len_bytes > self.bounds.window_bytes_max {
             return Err(self.window_too_large());
         }
-        self.read_into(out, len_bytes)
+        Ok(())
     }
 
     /// How many bytes stand after the end of the compressed stream; an error where the stream lacks its end. To be asked at the end.

@@ -189,6 +189,9 @@ enum Source<'a> {
     Plain(&'a [u8]),
     Inflated {
         inflater: Box<Inflater<'a>>,
+        /// The length of the next record, once it is known.
+        next_length: Option<usize>,
+        /// What was inflated of it, if it is larger than the inflater's buffer.
         body: Vec<u8>,
     },
 }
@@ -208,6 +211,7 @@ impl<'a> RecordReader<'a> {
             Codec::None => Source::Plain(body),
             codec => Source::Inflated {
                 inflater: Box::new(Inflater::new(codec, body, bounds)?),
+                next_length: None,
                 body: Vec::new(),
             },
         };
@@ -220,6 +224,15 @@ impl<'a> RecordReader<'a> {
 
     pub fn header(&self) -> &RecordBatchHeader {
         &self.header
+    }
+
+    /// Inflates some `work_bytes` of the next record; true once it can be had without more. Whoever must not hold its core for long, since a
+    /// record may be as large as its batch, awaits others in between.
+    pub fn inflate_ahead(&mut self, work_bytes: usize) -> Result<bool, RecordsError> {
+        if self.next_index >= self.header.record_count {
+            return Ok(true);
+        }
+        self.source.inflate(self.next_index, work_bytes)
     }
 
     /// The next record as it lies in the batch; `None` behind the last one.
@@ -238,19 +251,19 @@ impl<'a> RecordReader<'a> {
                 }),
             };
         }
+        self.source.inflate(index, usize::MAX)?;
         self.next_index += 1;
         let problem = |problem| RecordsError::Record { index, problem };
         let body = match &mut self.source {
             Source::Plain(rest) => split_record(rest).map_err(problem)?,
-            Source::Inflated { inflater, body } => {
-                let length = inflated_length(inflater)?.ok_or(problem(RecordProblem::Length))?;
-                if length <= INFLATE_BUFFER_BYTES {
-                    inflater.take(length)?
-                } else {
-                    inflater.read_held(body, length)?;
-                    body
-                }
-            }
+            Source::Inflated {
+                inflater,
+                next_length,
+                body,
+            } => match next_length.take() {
+                Some(length) if length <= INFLATE_BUFFER_BYTES => inflater.take(length)?,
+                _ => body,
+            },
         };
         let parsed = RecordBody::parse(body).map_err(problem)?;
         Ok(Some((parsed, body)))
@@ -291,6 +304,35 @@ impl<'a> RecordReader<'a> {
 }
 
 impl Source<'_> {
+    /// Inflates the record of this index until it is there, or some `work_bytes` were done.
+    fn inflate(&mut self, index: i32, work_bytes: usize) -> Result<bool, RecordsError> {
+        let Self::Inflated {
+            inflater,
+            next_length,
+            body,
+        } = self
+        else {
+            return Ok(true);
+        };
+        let length = match *next_length {
+            Some(length) => length,
+            None => {
+                let problem = RecordProblem::Length;
+                let length = inflated_length(inflater)?;
+                let length = length.ok_or(RecordsError::Record { index, problem })?;
+                if length > INFLATE_BUFFER_BYTES {
+                    inflater.check_held(length)?;
+                }
+                body.clear();
+                *next_length.insert(length)
+            }
+        };
+        if length <= INFLATE_BUFFER_BYTES {
+            return Ok(true);
+        }
+        Ok(inflater.append_to(body, length, work_bytes)?)
+    }
+
     fn is_at_end(&mut self) -> Result<bool, InflateError> {
         match self {
             Self::Plain(rest) => Ok(rest.is_empty()),

@@ -385,6 +385,10 @@ impl Shard {
         let linked = linked.await;
         let step_count = swap.steps().len();
         if let Err(error) = self.swap(partition, &swap, &mut taken, step_count).await {
+            if error.shortage().is_some() && self.is_stopping() {
+                // The next start takes the steps that are left.
+                return Err(CleaningError::Ended);
+            }
             // How far it came is only known to the next start.
             self.fail_partition(partition, &error);
             return Err(error.into());
@@ -423,6 +427,7 @@ impl Shard {
         taken: &mut usize,
         until: usize,
     ) -> Result<(), FileError> {
+        let mut is_told = false;
         loop {
             let (steps, mut taken_now) = (swap.clone(), *taken);
             let run = blocking::run(move || {
@@ -439,7 +444,11 @@ impl Shard {
                 None => false,
             };
             match result {
-                Err(_) if may_pass && !self.is_stopping() && !partition.flags.is_gone.get() => {
+                Err(error) if may_pass && !self.is_stopping() && !partition.flags.is_gone.get() => {
+                    if !is_told {
+                        tracing::warn!(%error, "cleaned segments wait to take the place of the old ones");
+                        is_told = true;
+                    }
                     self.metrics().count(Counter::ShortageRetries, 1);
                     executor::sleep(Duration::from_millis(SHORTAGE_RETRY_MS)).await;
                 }

@@ -2,7 +2,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use super::fault_point;
-use super::file_error::FileError;
+use super::file_error::{FileError, SYNC_DIRECTORY};
 use super::segment_name::UNFINISHED_SUFFIX;
 use crate::io::fs::{self, File};
 
@@ -55,8 +55,8 @@ pub fn read(path: &Path, bytes_max: u64) -> Result<Option<Vec<u8>>, FileError> {
 
 /// Makes what was created, renamed or removed in a directory survive a power cut.
 pub fn sync_dir(dir: &Path) -> Result<(), FileError> {
-    fault_point::change(|| File::open(dir)?.sync_all())
-        .map_err(FileError::of("sync directory", dir))
+    let opened = fault_point::change(|| File::open(dir)).map_err(FileError::of("open", dir))?;
+    fault_point::change(|| opened.sync_all()).map_err(FileError::of(SYNC_DIRECTORY, dir))
 }
 
 /// Removes a file; one that is not there is removed already.

@@ -12,15 +12,21 @@ pub struct FileError {
     pub source: io::Error,
 }
 
+/// The operation of an fsync of a directory.
+pub const SYNC_DIRECTORY: &str = "sync directory";
+
 impl FileError {
     pub fn is_disk_full(&self) -> bool {
         self.shortage() == Some(Shortage::Space)
     }
 
     /// What is short, if something is. Small files are written anew as a whole and then renamed, so that even one whose sync failed may be
-    /// tried again.
+    /// tried again. Not a directory: a second fsync may report success for names that are gone.
     pub fn shortage(&self) -> Option<Shortage> {
-        Shortage::of(&self.source)
+        match self.operation {
+            SYNC_DIRECTORY => None,
+            _ => Shortage::of(&self.source),
+        }
     }
 
     /// Whether the disk can no longer be trusted: it failed to read or write, or nobody knows what a failed fsync left.
@@ -54,5 +60,9 @@ mod tests {
         assert!(failed(libc::ENOSPC).is_disk_full());
         assert!(!failed(libc::EMFILE).is_disk_full());
         assert_eq!(failed(libc::EIO).shortage(), None);
+        let source = io::Error::from_raw_os_error(libc::ENOMEM);
+        let unsynced = FileError::of(SYNC_DIRECTORY, Path::new("/x"))(source);
+        assert_eq!(unsynced.shortage(), None);
+        assert!(unsynced.is_of_a_broken_disk());
     }
 }

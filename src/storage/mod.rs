@@ -36,6 +36,7 @@ pub mod producer_state;
 pub mod read_ahead;
 pub mod read_steps;
 pub mod reader;
+pub mod record_steps;
 mod recovered;
 pub mod recovery;
 mod recovery_start;

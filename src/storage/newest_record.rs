@@ -10,6 +10,7 @@ use crate::storage::batch_selection::Wanted;
 use crate::storage::log::{Floor, SegmentKey, SegmentRead, SegmentView};
 use crate::storage::read_ahead::ReadAhead;
 use crate::storage::reader::{ReadError, read_batches};
+use crate::storage::record_steps::inflate_next;
 
 /// What one segment says of its largest timestamp.
 pub enum NewestOf {
@@ -130,8 +131,9 @@ impl Shown<'_> {
         let Ok(mut records) = RecordReader::new(batch, self.bounds) else {
             return newest;
         };
-        while let Ok(Some(record)) = records.next_record() {
-            executor::yield_if_needed().await;
+        while inflate_next(&mut records).await.is_ok()
+            && let Ok(Some(record)) = records.next_record()
+        {
             if record.offset >= self.start {
                 newest = newest.max(record.timestamp);
             }

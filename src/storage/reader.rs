@@ -16,6 +16,7 @@ use crate::storage::file_error::FileError;
 use crate::storage::log::{Floor, SegmentRead, SegmentView};
 use crate::storage::read_ahead::ReadAhead;
 use crate::storage::read_steps::ReadSteps;
+use crate::storage::record_steps::inflate_next;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
@@ -211,8 +212,11 @@ async fn first_record_at(
     bounds: InflateBounds,
 ) -> Result<Option<TimestampedOffset>, RecordsError> {
     let mut records = RecordReader::new(batch, bounds)?;
-    while let Some(record) = records.next_record()? {
-        executor::yield_if_needed().await;
+    loop {
+        inflate_next(&mut records).await?;
+        let Some(record) = records.next_record()? else {
+            break;
+        };
         if record.timestamp >= timestamp && record.offset >= from {
             return Ok(Some(TimestampedOffset {
                 timestamp: record.timestamp,

@@ -11,6 +11,7 @@ use crate::record::kept_records::KeptRecords;
 use crate::record::records::{RecordBody, RecordReader, RecordsError};
 use crate::record::{InflateBounds, RecordBatchHeader};
 use crate::storage::cleaner::offset_map::OffsetMap;
+use crate::storage::record_steps::inflate_next;
 
 /// By what it is decided.
 pub struct BatchFilter<'a> {
@@ -118,8 +119,11 @@ impl BatchFilter<'_> {
     ) -> Result<Survey, RecordsError> {
         let mut survey = Survey::default();
         let mut records = RecordReader::new(batch, self.bounds)?;
-        while let Some(record) = records.next_body()? {
-            executor::yield_if_needed().await;
+        loop {
+            inflate_next(&mut records).await?;
+            let Some(record) = records.next_body()? else {
+                break;
+            };
             if self.keeps(header, &record) {
                 survey.kept_count += 1;
                 survey.keeps_tombstone |= record.value.is_none();
@@ -139,8 +143,12 @@ impl BatchFilter<'_> {
             kept = kept.with_delete_horizon(horizon);
         }
         let mut records = RecordReader::new(batch, self.bounds).map_err(io::Error::other)?;
-        while let Some((record, encoded)) = records.next_encoded().map_err(io::Error::other)? {
-            executor::yield_if_needed().await;
+        loop {
+            inflate_next(&mut records).await.map_err(io::Error::other)?;
+            let next = records.next_encoded().map_err(io::Error::other)?;
+            let Some((record, encoded)) = next else {
+                break;
+            };
             if self.keeps(header, &record) {
                 kept.push(&record, encoded);
             }

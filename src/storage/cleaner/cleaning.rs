@@ -7,7 +7,6 @@ use rustc_hash::FxHashMap;
 
 use crate::io::chunk::ChunkPool;
 use crate::io::disk::{DiskError, DiskOperation};
-use crate::io::executor;
 use crate::io::os_error::OsErrorKind;
 use crate::model::{FilePosition, Offset, ProducerId, TimestampMs};
 use crate::record::records::{RecordReader, RecordsError};
@@ -20,6 +19,7 @@ use crate::storage::cleaner::segment_source::SegmentSource;
 use crate::storage::file_error::FileError;
 use crate::storage::log::LogId;
 use crate::storage::open_files::OpenFiles;
+use crate::storage::record_steps::inflate_next;
 use crate::storage::sealed_segment::SealedSegment;
 
 /// Why a cleaning ended early. The log is as it was, but for the groups that were replaced before.
@@ -224,8 +224,11 @@ async fn read_keys(
 ) -> Result<bool, RecordsError> {
     let mut records = RecordReader::new(batch, bounds)?;
     let base_offset = records.header().base_offset;
-    while let Some(record) = records.next_body()? {
-        executor::yield_if_needed().await;
+    loop {
+        inflate_next(&mut records).await?;
+        let Some(record) = records.next_body()? else {
+            break;
+        };
         let offset = base_offset.plus(i64::from(record.offset_delta));
         if let Some(key) = record.key
             && !on_key(offset, key)

@@ -311,6 +311,9 @@ pub const FOREIGN_MESSAGES_MAX: usize = 1024;
 /// How long after one attempt to open the partitions that could not be opened the next one follows.
 pub const PENDING_PARTITIONS_RETRY_MS: u64 = 1_000;
 
+/// How long a stray directory waits that could not be looked into.
+pub const STRAY_RETRY_MS: u64 = 10_000;
+
 /// Stray directories that the line about them names; of the others it says how many there are.
 pub const STRAYS_NAMED_MAX: usize = 8;
 

@@ -9,9 +9,10 @@ use crate::config::Overrides;
 use crate::io::clock::Monotonic;
 use crate::io::{blocking, executor};
 use crate::metadata::MetadataImage;
-use crate::model::limits::STRAYS_NAMED_MAX;
+use crate::model::limits::{STRAY_RETRY_MS, STRAYS_NAMED_MAX};
 use crate::shard::runtime::Shard;
 use crate::shard::slow_removal;
+use crate::storage::file_error::FileError;
 use crate::storage::partition_dir::RemovedDirName;
 use crate::storage::partition_directory::Identity;
 
@@ -57,14 +58,20 @@ impl Shard {
         if due.is_empty() || self.log_dir().failure().is_some() {
             return;
         }
-        let (log_dir, image) = (self.log_dir().clone(), self.image());
+        let (shard, image) = (self.clone(), self.image());
         executor::spawn_background(async move {
             for path in due {
                 let (stray, image) = (path.clone(), image.clone());
-                if blocking::run(move || is_of_no_topic(&stray, &image)).await {
-                    slow_removal::remove_directory(path, &log_dir).await;
-                } else {
-                    tracing::warn!(path = %path.display(), "a stray directory is kept: it may hold records of a topic that is there");
+                match blocking::run(move || is_of_no_topic(&stray, &image)).await {
+                    Ok(true) => slow_removal::remove_directory(path, shard.log_dir()).await,
+                    Ok(false) => {
+                        tracing::warn!(path = %path.display(), "a stray directory is kept: it may hold records of a topic that is there");
+                    }
+                    Err(error) => {
+                        tracing::warn!(%error, "a stray directory is looked into again later");
+                        let due = now + Duration::from_millis(STRAY_RETRY_MS);
+                        shard.stray_directories().borrow_mut().push(due, path);
+                    }
                 }
             }
         })
@@ -73,18 +80,18 @@ impl Shard {
 }
 
 /// Whether nobody can miss it: its id is that of no topic, or it has none. Directories that somebody confused still have theirs.
-fn is_of_no_topic(stray: &Path, image: &MetadataImage) -> bool {
+fn is_of_no_topic(stray: &Path, image: &MetadataImage) -> Result<bool, FileError> {
     let name = stray.file_name().map(|name| name.to_string_lossy());
     let Some(name) = name.and_then(|name| RemovedDirName::parse(&name)) else {
-        return false;
+        return Ok(false);
     };
-    match Identity::of(stray, name.partition()) {
-        Ok(Identity::Topic(topic) | Identity::WithoutId(Some(topic))) => {
+    Ok(match Identity::of(stray, name.partition())? {
+        Identity::Topic(topic) | Identity::WithoutId(Some(topic)) => {
             image.topic_by_id(topic).is_none()
         }
-        Ok(Identity::Absent | Identity::Empty | Identity::WithoutId(None)) => true,
-        Ok(Identity::Contradictory | Identity::Foreign) | Err(_) => false,
-    }
+        Identity::Absent | Identity::Empty | Identity::WithoutId(None) => true,
+        Identity::Contradictory | Identity::Foreign => false,
+    })
 }
 
 /// One line for all of them: the operator is told what goes, and when.

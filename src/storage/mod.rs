@@ -1,7 +1,7 @@
 //! One partition's log on disk.
 //!
 //! Owns: segments, indexes, leader epochs, producer state, compaction, recovery. Must never know: who waits for a write, requests, replicas.
-//! Runs on: the core that owns the partition; what touches files through std::fs runs on its blocking threads.
+//! Runs on: the core that owns the partition; what touches files through io::fs runs on its blocking threads.
 //! After a crash: everything up to the recovery point, and every whole batch behind it up to the first damaged one.
 
 mod abandoned_segments;

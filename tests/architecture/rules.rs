@@ -94,12 +94,27 @@ fn layer_of(module: &str) -> Option<u8> {
         .map(|&(layer, _)| layer)
 }
 
+/// Folders whose files and directories are those of `io::fs`.
+const FILES_THROUGH_IO: [&str; 7] = [
+    "src/api/",
+    "src/broker",
+    "src/controller/",
+    "src/group/",
+    "src/partition/",
+    "src/shard/",
+    "src/storage/",
+];
+
+/// Files that hold nothing but tests.
+const FILES_OF_TESTS: [&str; 2] = ["/tests.rs", "/fault_sweep.rs"];
+
 pub fn check(source: Source<'_>) -> Vec<Violation> {
     let rules = [
         layers,
         main_only_calls_cli,
         perf_imports,
         glommio_only_in_io,
+        files_through_io,
         unsafe_only_where_named,
         file_length,
         mod_doc,
@@ -189,6 +204,40 @@ fn glommio_only_in_io(source: Source<'_>) -> Vec<Violation> {
             source.violation(
                 line,
                 "glommio is named outside src/io: everything above must run without it",
+            )
+        })
+        .collect()
+}
+
+/// What the product does with files goes through `io::fs`. Tests beside the code may look at files by themselves.
+fn files_through_io(source: Source<'_>) -> Vec<Violation> {
+    let is_above_io = FILES_THROUGH_IO
+        .iter()
+        .any(|place| source.path.starts_with(place));
+    let is_of_tests = FILES_OF_TESTS
+        .iter()
+        .any(|name| source.path.ends_with(name));
+    if !is_above_io || is_of_tests {
+        return Vec::new();
+    }
+    let product = match source.text.find("mod tests {") {
+        Some(end) => &source.text[..end],
+        None => source.text,
+    };
+    let idents: Vec<_> = tokens(product)
+        .into_iter()
+        .filter_map(|placed| match placed.token {
+            Token::Ident(word) => Some((word, placed.line)),
+            _ => None,
+        })
+        .collect();
+    idents
+        .windows(2)
+        .filter(|pair| ["std", "unix"].contains(&pair[0].0) && pair[1].0 == "fs")
+        .map(|pair| {
+            source.violation(
+                pair[1].1,
+                "std::fs is named outside src/io: files and directories go through io::fs",
             )
         })
         .collect()
@@ -396,6 +445,27 @@ mod planted {
             )
             .is_empty()
         );
+    }
+
+    #[test]
+    fn files_that_pass_by_io_are_found() {
+        let expected = "std::fs is named outside src/io";
+        for text in [
+            "use std::fs;",
+            "use std::os::unix::fs::FileExt;",
+            "use std::{fs, io};",
+            "fn f() { std::fs::remove_file(p); }",
+        ] {
+            assert_found("src/storage/scan.rs", text, expected);
+            assert_found("src/broker.rs", text, expected);
+        }
+        for (path, text) in [
+            ("src/storage/scan.rs", "use crate::io::fs;"),
+            ("src/storage/scan.rs", "mod tests { use std::fs; }"),
+            ("src/cli/log_dump.rs", "use std::fs;"),
+        ] {
+            assert!(reasons(path, text).is_empty(), "{path}: {text}");
+        }
     }
 
     #[test]

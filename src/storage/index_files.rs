@@ -293,7 +293,7 @@ fn last_entry<const ENTRY_BYTES: usize>(
 
 fn write_end(path: &Path, at: u64, bytes: &[u8]) -> Result<(), FileError> {
     let mut options = File::options();
-    options.create(true).truncate(false).write(true);
+    options.create(true).write(true);
     let file = fault_point::growth(|| options.open(path)).map_err(FileError::of("open", path))?;
     fault_point::write_all_at(&file, bytes, at).map_err(FileError::of("write", path))?;
     fault_point::change(|| file.set_len(at + bytes.len() as u64))

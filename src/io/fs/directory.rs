@@ -2,7 +2,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{File, Metadata};
+use super::Metadata;
 
 /// What is in a directory, in no order.
 #[derive(Debug)]
@@ -35,11 +35,6 @@ impl DirEntry {
     pub fn metadata(&self) -> io::Result<Metadata> {
         self.0.metadata().map(Metadata::real)
     }
-}
-
-/// Makes the names in a directory survive a power cut: what was made, renamed or removed in it.
-pub fn sync_dir(path: impl AsRef<Path>) -> io::Result<()> {
-    File::open(path)?.sync_all()
 }
 
 pub fn create_dir(path: impl AsRef<Path>) -> io::Result<()> {

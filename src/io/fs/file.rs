@@ -46,10 +46,6 @@ impl File {
         self.0.sync_data()
     }
 
-    pub fn read_at(&self, out: &mut [u8], position: u64) -> io::Result<usize> {
-        self.0.read_at(out, position)
-    }
-
     pub fn read_exact_at(&self, out: &mut [u8], position: u64) -> io::Result<()> {
         self.0.read_exact_at(out, position)
     }
@@ -92,7 +88,7 @@ impl OpenOptions {
         self
     }
 
-    /// Makes the file where it is not there.
+    /// Makes the file where it is not there, and leaves it as it is where it is.
     pub fn create(&mut self, on: bool) -> &mut Self {
         self.0.create(on);
         self
@@ -101,11 +97,6 @@ impl OpenOptions {
     /// Makes the file, which must not be there.
     pub fn create_new(&mut self, on: bool) -> &mut Self {
         self.0.create_new(on);
-        self
-    }
-
-    pub fn truncate(&mut self, on: bool) -> &mut Self {
-        self.0.truncate(on);
         self
     }
 

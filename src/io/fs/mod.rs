@@ -7,7 +7,7 @@ mod metadata;
 
 pub use directory::{
     DirEntry, ReadDir, create_dir, create_dir_all, hard_link, is_dir, metadata, read, read_dir,
-    remove_dir, remove_dir_all, remove_file, rename, sync_dir, try_exists,
+    remove_dir, remove_dir_all, remove_file, rename, try_exists,
 };
 pub use file::{File, OpenOptions};
 pub use metadata::Metadata;

@@ -178,10 +178,13 @@ impl MetadataLog {
     }
 
     /// Puts zeros in the place of what was written of a frame that is not promised. The blocks that were there stay: on a full disk a small
-    /// change, such as a deletion that frees space, has no others. A crash in between leaves an unfinished write.
-    fn take_back(&self) -> io::Result<()> {
+    /// change, such as a deletion that frees space, has no others. Where even that finds no room, as on a file system that copies what is
+    /// written over, they go with it. A crash in between leaves an unfinished write.
+    fn take_back(&mut self) -> io::Result<()> {
         let zeros = vec![0; (self.reserved_bytes - self.length_bytes) as usize];
-        self.file.write_all_at(&zeros, self.length_bytes)?;
+        if self.file.write_all_at(&zeros, self.length_bytes).is_err() {
+            self.reserved_bytes = self.length_bytes;
+        }
         self.file.set_len(self.reserved_bytes)
     }
 

@@ -50,6 +50,8 @@ pub struct HostedGroups {
     /// Appended and not yet confirmed, in the log's order.
     pub(super) appends: RefCell<VecDeque<OwnAppend>>,
     pub(super) is_confirming: Cell<bool>,
+    /// Changes of all groups that are under way, some groups at a time.
+    begun_slices: Cell<usize>,
 }
 
 /// A batch of a coordinator on its way to the disk.
@@ -126,6 +128,7 @@ impl Shard {
                 writes: RefCell::default(),
                 appends: RefCell::default(),
                 is_confirming: Cell::new(false),
+                begun_slices: Cell::new(0),
                 partition,
             };
             hosted.insert(groups.partition.partition, Rc::new(groups));
@@ -222,6 +225,7 @@ impl Shard {
         groups: &Rc<HostedGroups>,
         call: impl Fn(&mut HostedCoordinator, &[GroupId], Monotonic, TimestampMs) -> GroupEffects,
     ) {
+        groups.begun_slices.set(groups.begun_slices.get() + 1);
         let ids = groups.coordinator.borrow().group_ids();
         for slice in ids.chunks(GROUPS_PER_SLICE) {
             self.run_groups(groups, |coordinator, now, wall| {
@@ -229,6 +233,7 @@ impl Shard {
             });
             executor::yield_if_needed().await;
         }
+        groups.begun_slices.set(groups.begun_slices.get() - 1);
     }
 
     fn answer_group(&self, slot: ReplySlot<GroupReply>, answer: GroupReply) {
@@ -335,7 +340,10 @@ impl Shard {
     /// another coordinator. The shard is stopping: no request comes any more.
     pub(super) async fn stop_groups(self: &Rc<Self>) {
         for groups in self.groups().all() {
-            while !groups.writes.borrow().is_empty() || groups.is_confirming.get() {
+            while !groups.writes.borrow().is_empty()
+                || groups.is_confirming.get()
+                || groups.begun_slices.get() > 0
+            {
                 self.write_out(&groups);
                 executor::sleep(Duration::from_millis(GROUP_TICK_MIN_MS)).await;
             }

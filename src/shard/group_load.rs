@@ -8,6 +8,7 @@ use crate::io::executor;
 use crate::metrics::{Counter, Latency};
 use crate::model::limits::{GROUP_LOAD_RETRY_MS, READ_BLOCK_BYTES};
 use crate::model::{FilePosition, Offset};
+use crate::record::InflateBounds;
 use crate::record::header::RecordBatchHeader;
 use crate::record::records::RecordReader;
 use crate::shard::group_host::{HostedGroups, Loading};
@@ -78,20 +79,27 @@ impl Shard {
             .coordinator
             .borrow_mut()
             .loaded(self.clock().monotonic());
+        self.forget_what_was_deleted(groups).await;
+        // Late, since no heartbeat is taken before the end.
         self.run_in_slices(groups, Coordinator::begin_sessions)
             .await;
+        self.forget_what_was_deleted(groups).await;
+        groups.state.set(Loading::Done);
+        self.groups().wake_timer();
+    }
+
+    /// Nothing is left to forget when it completes.
+    async fn forget_what_was_deleted(self: &Rc<Self>, groups: &Rc<HostedGroups>) {
         loop {
             let forgotten = std::mem::take(&mut *groups.forgotten.borrow_mut());
             if forgotten.is_empty() {
-                break;
+                return;
             }
             self.run_in_slices(groups, |coordinator, ids, now, wall| {
                 coordinator.forget_topics(ids, &forgotten, now, wall)
             })
             .await;
         }
-        groups.state.set(Loading::Done);
-        self.groups().wake_timer();
     }
 
     /// Hands every record of the log to the coordinator. What is damaged is skipped, counted, and named in the broker's log.
@@ -142,7 +150,7 @@ impl Shard {
     }
 
     async fn replay_batch(&self, groups: &HostedGroups, batch: &[u8], loaded: &mut Loaded) {
-        let mut reader = match RecordReader::new(batch, self.inflate_bounds()) {
+        let mut reader = match RecordReader::new(batch, InflateBounds::WIDEST) {
             Ok(reader) if reader.header().attributes.is_control() => return,
             Ok(reader) => reader,
             Err(error) => {

@@ -335,7 +335,7 @@ fn a_log_that_grows_past_its_limit_is_replaced_by_a_snapshot() {
 #[test]
 fn a_change_that_is_taken_back_leaves_the_zeros_to_the_next_one() {
     let log = TestLog::with_topics(2);
-    let (open, _) = log.open().unwrap();
+    let (mut open, _) = log.open().unwrap();
     let before = (log.bytes(), log.file_bytes());
     let torn = vec![0xa5; METADATA_RESERVE_BYTES as usize * 2];
     open.file.write_all_at(&torn, open.length_bytes).unwrap();
